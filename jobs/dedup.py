@@ -1,0 +1,46 @@
+"""Documents -> near-duplicate pairs, clusters, decisions and the corpus without its near-duplicates."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+
+from pyspark.sql import SparkSession
+
+from simhash_udf.job import describe, log, main
+from simhash_udf.pipeline import deduplicate
+from simhash_udf.report import report
+from simhash_udf.run import Run, check_output
+from simhash_udf.settings import Settings
+from simhash_udf.sources import read_documents, source_file
+from simhash_udf.stages.documents import check_columns, check_no_rejects, rejects
+
+KNOBS = [knob.name for knob in dataclasses.fields(Settings)]
+TABLES = ["rejects", "fingerprints", "pairs", "clusters", "decisions", "kept"]
+
+
+def dedup(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
+    check_output(settings)
+    source = read_documents(spark, settings)
+    check_columns(source, settings)
+    if dry_run:
+        print(describe(settings, KNOBS, source, TABLES))
+        return
+    rejected = rejects(source, settings, source_file(source))
+    if settings.on_bad_input == "fail":
+        check_no_rejects(rejected)
+    with Run(spark, settings, log) as run:
+        if settings.on_bad_input == "reject":
+            run.store("rejects", rejected)
+        found = deduplicate(source, settings, run.store)
+        number_rejected = run.rows("rejects") if "rejects" in run.tables else 0
+        figures = report(found, number_rejected, run.rows("kept"))
+        run.publish(figures)
+    log(
+        f"{figures['documents']['documents']:,} documents, {run.rows('pairs'):,} pairs, {figures['clusters']['number']:,} clusters; "
+        f"{figures['kept']:,} kept, {figures['dropped']:,} dropped, {number_rejected:,} rejected; see {settings.output}/report.json"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(str(__doc__), KNOBS, dedup))

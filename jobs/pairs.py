@@ -1,0 +1,34 @@
+"""Stored fingerprints -> pairs of documents, without the text. The inputs are outputs of jobs/fingerprint.py or jobs/dedup.py,
+or Parquet with a column of ids and a BIGINT column 'fingerprint'."""
+
+from __future__ import annotations
+
+import sys
+
+from pyspark.sql import SparkSession
+
+from simhash_udf.job import describe, log, main
+from simhash_udf.pipeline import check_ids, find_pairs
+from simhash_udf.report import distance_histogram
+from simhash_udf.run import Run, check_output
+from simhash_udf.settings import Settings
+from simhash_udf.sources import read_fingerprints
+
+KNOBS = ["input", "output", "id_column", "max_distance", "pairs", "max_pairs", "if_exists"]
+TABLES = ["pairs"]
+
+
+def pairs(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
+    check_output(settings)
+    stored = read_fingerprints(spark, settings)
+    if dry_run:
+        print(describe(settings, KNOBS, stored, TABLES))
+        return
+    check_ids(stored, settings.id_column)
+    with Run(spark, settings, log) as run:
+        _, found = find_pairs(stored, settings, run.store)
+        run.publish({"pairs_by_distance": distance_histogram(found)})
+
+
+if __name__ == "__main__":
+    sys.exit(main(str(__doc__), KNOBS, pairs))

@@ -1,0 +1,41 @@
+"""Near-duplicate documents in corpora of any size: exact SimHash search on Spark.
+
+The pure functions need no Spark; the two that do, `simhash` and `near_duplicates`, import it when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simhash_udf.core.fingerprint import fingerprint_array, fingerprint_features, fingerprint_text
+from simhash_udf.core.fold import fold, hamming, votes
+
+if TYPE_CHECKING:
+    from simhash_udf.pipeline import near_duplicates
+    from simhash_udf.udf import simhash, simhash_features
+
+__all__ = [
+    "fingerprint_array",
+    "fingerprint_features",
+    "fingerprint_text",
+    "fold",
+    "hamming",
+    "near_duplicates",
+    "simhash",
+    "simhash_features",
+    "votes",
+]
+
+_WITH_SPARK = {
+    "near_duplicates": "simhash_udf.pipeline",
+    "simhash": "simhash_udf.udf",
+    "simhash_features": "simhash_udf.udf",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WITH_SPARK:
+        from importlib import import_module
+
+        return getattr(import_module(_WITH_SPARK[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,66 @@
+"""Every error the project raises on purpose.
+
+    SimHashError                 exit code 1
+    |-- SettingsError            exit code 2   a knob is wrong: flag, TOML key or argument
+    |-- InputError               exit code 3   the documents cannot be used as they are
+    |-- OutputError              exit code 4   the output place is taken, unsafe or unreadable
+    |-- TooManyPairs             exit code 5   the pairs asked for are more than the limit allows
+    |-- GraphTooLarge            exit code 6   the pairs do not fit one clustering task
+    `-- IncompleteResult         exit code 7   a check on the job's own result failed
+
+Each message says what was given, what must hold, and the cure.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "GraphTooLarge",
+    "IncompleteResult",
+    "InputError",
+    "OutputError",
+    "SettingsError",
+    "SimHashError",
+    "TooManyPairs",
+]
+
+
+class SimHashError(Exception):
+    """Base of all errors raised on purpose; `exit_code` is what a job exits with."""
+
+    exit_code = 1
+
+
+class SettingsError(SimHashError, ValueError):
+    """A setting has a value that cannot work."""
+
+    exit_code = 2
+
+
+class InputError(SimHashError, ValueError):
+    """Documents or fingerprints that cannot be used as they are."""
+
+    exit_code = 3
+
+
+class OutputError(SimHashError):
+    """The output place is taken, overlaps an input, or does not hold what it should."""
+
+    exit_code = 4
+
+
+class TooManyPairs(SimHashError):
+    """The exact number of document pairs is above the limit; nothing was written."""
+
+    exit_code = 5
+
+
+class GraphTooLarge(SimHashError):
+    """The pairs are more edges than one clustering task may hold."""
+
+    exit_code = 6
+
+
+class IncompleteResult(SimHashError):
+    """A check that the job makes on its own result failed; the result was not published."""
+
+    exit_code = 7

@@ -1,0 +1,98 @@
+"""What the jobs share: a main that ends in one clear line and an exit code, never in a stack trace as the only word."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simhash_udf import errors
+from simhash_udf.errors import SimHashError
+from simhash_udf.settings import Settings, parse
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PROPERTIES_FILE = Path(__file__).parent.parent / "conf" / "spark-local.conf"
+_LOG = logging.getLogger("simhash")
+
+Work = Callable[["SparkSession", Settings, bool], None]
+
+
+def main(description: str, knobs: Sequence[str], work: Work, arguments: Sequence[str] | None = None) -> int:
+    """Run a job from its command line; the exit code (see `simhash_udf.errors`; 0 is a complete result).
+
+    Args:
+        description: the first paragraph of `--help`.
+        knobs: names of the fields of Settings that the job takes.
+        work: called with the session, the settings and whether it is a dry run.
+        arguments: the command line without the program's name; that of the process where not given.
+    """
+    logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
+    _LOG.setLevel(logging.INFO)
+    try:
+        settings, given = parse(description, knobs, arguments)
+        from simhash_udf.session import open_session
+
+        spark = open_session(Path(sys.argv[0]).stem, PROPERTIES_FILE)
+        try:
+            work(spark, settings, given.dry_run)
+        finally:
+            spark.stop()
+    except SimHashError as error:
+        _LOG.error("%s: %s", type(error).__name__, error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        _LOG.error("interrupted; what was written is removed, and an earlier result is as it was")
+        return 130
+    except Exception as error:
+        code, message = explain(error)
+        _LOG.error("%s", message)
+        if os.environ.get("SIMHASH_TRACE"):
+            raise
+        _LOG.error("set SIMHASH_TRACE=1 to see the whole stack trace")
+        return code
+    return 0
+
+
+def explain(error: Exception) -> tuple[int, str]:
+    """Exit code and message for an error that Spark or the system raised."""
+    text = str(error)
+    ours = re.search(r"simhash_udf\.errors\.(\w+): ([^\n]+)", text)
+    if ours:
+        # Raised inside a Python worker; Spark wraps it in the stack traces of two languages.
+        return getattr(errors, ours[1], SimHashError).exit_code, f"{ours[1]}: {ours[2]}"
+    unreadable = re.search(r"FAILED_READ_FILE[^\n]*?file:?\s*(\S+?)\.?(?:\s|$)|(\S+) is not a Parquet file", text)
+    if unreadable:
+        file = unreadable[1] or unreadable[2]
+        cause = re.findall(r"Caused by: ([^\n]+)", text)
+        return errors.InputError.exit_code, (
+            f"InputError: the file {file} cannot be read ({cause[-1] if cause else 'damaged or of another format'}); mend it or "
+            "leave it out"
+        )
+    if isinstance(error, OSError):
+        return errors.OutputError.exit_code, f"OutputError: {error}; nothing was published"
+    if "No space left on device" in text:
+        return errors.OutputError.exit_code, "OutputError: no space is left on the disk; nothing was published: make room"
+    first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+    return SimHashError.exit_code, f"{type(error).__name__}: {first}; nothing was published"
+
+
+def log(message: str) -> None:
+    """A line of progress."""
+    _LOG.info("%s", message)
+
+
+def describe(settings: Settings, knobs: Sequence[str], frame: DataFrame, tables: Sequence[str]) -> str:
+    """What a dry run prints: the settings, the columns found, and the tables that would be written."""
+    shown: dict[str, Any] = {name.replace("_", "-"): getattr(settings, name) for name in knobs}
+    lines = ["settings"]
+    lines += [f"  {name:17} {', '.join(value) if isinstance(value, tuple) else value}" for name, value in shown.items()]
+    lines += [f"  {'settings id':17} {settings.fingerprint_id}", "columns of the input"]
+    lines += [f"  {field.name:17} {field.dataType.simpleString()}" for field in frame.schema]
+    lines += [f"tables that would be written to {settings.output}", *(f"  {name}/" for name in tables)]
+    return "\n".join(lines)

@@ -1,0 +1,136 @@
+"""Source rows -> documents, and the rows that are none."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    AtomicType,
+    DataType,
+    MapType,
+    NumericType,
+    StringType,
+    StructType,
+)
+
+from simhash_udf.errors import InputError
+from simhash_udf.settings import Settings
+from simhash_udf.tables import column
+
+# Where Spark's JSON reader puts a line that it cannot parse; it becomes a column only where there is such a line.
+CORRUPT_RECORD = "_corrupt_record"
+_FEATURES = "array<struct<feature: string, weight: double>>"
+
+
+def documents(source: DataFrame, settings: Settings) -> DataFrame:
+    """Each usable row as `id` and `text`, or as `id` and `features` where the settings name a column of features.
+
+    Raises:
+        InputError: a column is missing, or its type cannot serve.
+    """
+    check_columns(source, settings)
+    usable = usable_rows(source, settings)
+    identity = column(settings.id_column).alias("id")
+    if not settings.features_column:
+        return usable.select(identity, column(settings.text_column).alias("text"))
+    given = source.schema[settings.features_column].dataType
+    wanted = "map<string, double>" if isinstance(given, MapType) else _FEATURES
+    return usable.select(identity, column(settings.features_column).cast(wanted).alias("features"))
+
+
+def usable_rows(source: DataFrame, settings: Settings) -> DataFrame:
+    """The rows that are documents, with the columns that they came with."""
+    return source.where(_reject_reason(source, settings).isNull()).drop(CORRUPT_RECORD)
+
+
+def rejects(source: DataFrame, settings: Settings, file: Column | None = None) -> DataFrame:
+    """Each row that is no document, as `file`, `reason` and `record`; `file` is the column to take the first from."""
+    check_columns(source, settings)
+    record = column(settings.id_column).cast("string")
+    if CORRUPT_RECORD in source.columns:
+        record = F.coalesce(column(CORRUPT_RECORD), record)
+    reason = _reject_reason(source, settings)
+    return source.where(reason.isNotNull()).select(
+        (F.lit(None) if file is None else file).cast("string").alias("file"),
+        reason.alias("reason"),
+        F.substring(record, 1, 1000).alias("record"),
+    )
+
+
+def check_no_rejects(rejected: DataFrame) -> None:
+    """Raise InputError where a row is no document; ten are shown."""
+    examples = rejected.limit(10).collect()
+    if examples:
+        shown = "; ".join(
+            reason + (f" in {file}" if file else "") + (f": {record[:60]!r}" if record else "")
+            for file, reason, record in examples
+        )
+        raise InputError(
+            f"{rejected.count():,} records of the input are no documents: {shown}. Mend or drop them; or let the job go on "
+            "without them, each listed in rejects/, with --on-bad-input reject"
+        )
+
+
+def check_columns(source: DataFrame, settings: Settings) -> None:
+    """Raise InputError unless the columns that the settings name are there, once, with types that can serve."""
+    content = settings.features_column or settings.text_column
+    content_flag = "--features-column" if settings.features_column else "--text-column"
+    for name, option in ((settings.id_column, "--id-column"), (content, content_flag)):
+        if source.columns.count(name) != 1:
+            have = ", ".join(repr(other) for other in source.columns)
+            problem = "is not in the input" if name not in source.columns else "is in the input more than once"
+            raise InputError(f"column {name!r} {problem}, which has {have}; name the right one with {option}")
+    id_type = source.schema[settings.id_column].dataType
+    if not isinstance(id_type, AtomicType):
+        raise InputError(
+            f"column {settings.id_column!r} is {id_type.simpleString()}; an id must be of an atomic type, such as string, "
+            "bigint, binary, decimal or date: cast it, or name another column with --id-column"
+        )
+    given = source.schema[content].dataType
+    if settings.features_column and not _holds_features(given):
+        raise InputError(
+            f"column {content!r} is {given.simpleString()}; features must be array<struct<feature: string, weight: double>> "
+            "or map<string, double>, the feature first and its weight second"
+        )
+    if not settings.features_column and not isinstance(given, StringType):
+        raise InputError(
+            f"column {content!r} is {given.simpleString()}; a text must be a string: cast it, or name another column with "
+            "--text-column"
+        )
+
+
+def _holds_features(given: DataType) -> bool:
+    if isinstance(given, MapType):
+        return isinstance(given.keyType, StringType) and isinstance(given.valueType, NumericType)
+    if not (isinstance(given, ArrayType) and isinstance(given.elementType, StructType)):
+        return False
+    types = [part.dataType for part in given.elementType.fields]
+    return len(types) == 2 and isinstance(types[0], StringType) and isinstance(types[1], NumericType)
+
+
+def _reject_reason(source: DataFrame, settings: Settings) -> Column:
+    """Why a row is no document; NULL where it is one."""
+    reason = F.when(column(settings.id_column).isNull(), F.lit("the id is null"))
+    if CORRUPT_RECORD in source.columns:
+        broken = F.lit("the record is not valid JSON")
+        reason = F.when(column(CORRUPT_RECORD).isNotNull(), broken).when(
+            column(settings.id_column).isNull(), F.lit("the id is null")
+        )
+    if settings.features_column:
+        features = column(settings.features_column)
+        if isinstance(source.schema[settings.features_column].dataType, MapType):
+            bad = F.exists(F.map_values(features), lambda weight: _bad_weight(weight))
+        else:
+            name, weight = source.schema[settings.features_column].dataType.elementType.names  # type: ignore[attr-defined]
+            bad = F.exists(
+                features,
+                lambda entry: entry.isNull() | entry.getField(name).isNull() | _bad_weight(entry.getField(weight)),
+            )
+        reason = reason.when(bad, F.lit("a feature is null, or its weight is null, negative, NaN or infinite"))
+    return reason
+
+
+def _bad_weight(weight: Column) -> Column:
+    number = weight.cast("double")
+    return weight.isNull() | F.isnan(number) | (number < 0) | (number == float("inf"))

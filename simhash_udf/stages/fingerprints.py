@@ -1,0 +1,33 @@
+"""Documents -> fingerprints: the only stage that text reaches Python in, and the last that sees it."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from simhash_udf.settings import Settings
+from simhash_udf.udf import features_fingerprints, text_fingerprints
+
+SETTINGS_KEY = "simhash.settings"
+
+
+def fingerprints(documents: DataFrame, settings: Settings) -> DataFrame:
+    """The table `fingerprints`: `id`, `fingerprint` BIGINT, `features` INT, `length` INT.
+
+    Args:
+        documents: `id` with `text`, or with `features`, as the documents stage makes them.
+        settings: unit, ngram and weighting are used. Their id is kept as metadata of the column `fingerprint`, so that
+            the table carries it wherever it goes.
+    """
+    if settings.features_column:
+        folded = features_fingerprints("features")
+        length = F.lit(0)
+    else:
+        folded = text_fingerprints("text", unit=settings.unit, ngram=settings.ngram, weighting=settings.weighting)
+        length = F.coalesce(F.char_length("text"), F.lit(0))
+    return documents.select("id", folded.alias("folded"), length.alias("length")).select(
+        "id",
+        F.col("folded.fingerprint").alias("fingerprint", metadata={SETTINGS_KEY: settings.fingerprint_id}),
+        F.col("folded.features").alias("features"),
+        "length",
+    )

@@ -1,0 +1,45 @@
+"""The tables of a run: their columns and what each means. `id` stands for the type of the user's ids."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+SCHEMA_VERSION = 1
+
+TABLES: dict[str, dict[str, tuple[str, str]]] = {
+    "rejects": {
+        "file": ("string", "file that the record came from"),
+        "reason": ("string", "why the record is no document"),
+        "record": ("string", "the first 1,000 characters of the record, or of its id"),
+    },
+    "fingerprints": {
+        "id": ("id", "id of the document"),
+        "fingerprint": ("bigint", "SimHash of 64 bits, two's complement; NULL without features"),
+        "features": ("int", "number of distinct features; 0 without"),
+        "length": ("int", "characters of the text; 0 where features were given or the text is null"),
+    },
+    "pairs": {
+        "id_a": ("id", "the smaller id"),
+        "id_b": ("id", "the larger id"),
+        "distance": ("int", "Hamming distance of the two fingerprints"),
+    },
+    "clusters": {
+        "id": ("id", "id of a document that is in a pair"),
+        "cluster": ("id", "its cluster: the smallest id in it"),
+        "size": ("bigint", "documents in the cluster, at least 2"),
+    },
+    "decisions": {
+        "id": ("id", "id of the document"),
+        "kept": ("boolean", "whether kept/ has it"),
+        "cluster": ("id", "its cluster; NULL where nothing is near it"),
+        "keeper": ("id", "the document kept of its cluster, itself where it is kept; NULL without a cluster"),
+        "distance": ("int", "Hamming distance to the keeper; NULL without a cluster"),
+        "reason": ("string", "unique, no features, keeper, same fingerprint, within distance, or chained"),
+    },
+}
+
+
+def column(name: str) -> Column:
+    """A column by its exact name, whatever characters are in it."""
+    return F.col("`" + name.replace("`", "``") + "`")

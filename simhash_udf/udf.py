@@ -1,0 +1,144 @@
+"""The fingerprint as a Spark column: one vectorised UDF, an Arrow UDF where Spark has it, a pandas UDF otherwise.
+
+Both call the same compiled kernel and give the same values. What the kernel needs lives in imported modules, so a task
+carries nothing but the three settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, IntegerType, LongType, StructField, StructType
+
+from simhash_udf.core.fingerprint import (
+    DEFAULT_NGRAM,
+    DEFAULT_UNIT,
+    DEFAULT_WEIGHTING,
+    check_text_settings,
+    fingerprint_batch,
+    fingerprint_features_batch,
+)
+
+ARROW_UDF = hasattr(F, "arrow_udf")
+_FINGERPRINT = LongType()
+_WITH_COUNT = StructType([StructField("fingerprint", LongType()), StructField("features", IntegerType())])
+
+_Kernel = Callable[[pa.Array], tuple[pa.Array, pa.Array]]
+
+
+def simhash(
+    text: Column | str,
+    *,
+    unit: str = DEFAULT_UNIT,
+    ngram: int = DEFAULT_NGRAM,
+    weighting: str = DEFAULT_WEIGHTING,
+) -> Column:
+    """The fingerprint of a text column: BIGINT, NULL where a text is null or has no token.
+
+    Args:
+        text: a string column, or its name.
+        unit, ngram, weighting: which features vote and how much, as for `fingerprint_text`.
+
+    Raises:
+        SettingsError: unit, ngram or weighting is unknown.
+
+    Use it as ``df.withColumn("fingerprint", simhash("text"))``.
+    """
+    return _as_udf(_text_kernel(unit, ngram, weighting), _FINGERPRINT)(text)
+
+
+def simhash_features(features: Column | str) -> Column:
+    """The fingerprint of a column of weighted features: BIGINT, NULL where no feature has a weight above 0.
+
+    Args:
+        features: array<struct<feature: string, weight: double>> or map<string, double>, or its name. A null feature, and a
+            weight that is null, negative, NaN or infinite, fails the query.
+    """
+    return _as_udf(fingerprint_features_batch, _FINGERPRINT)(features)
+
+
+def text_fingerprints(text: Column | str, *, unit: str, ngram: int, weighting: str) -> Column:
+    """As `simhash`, as a struct of `fingerprint` BIGINT and `features` INT, the number of distinct features."""
+    return _as_udf(_text_kernel(unit, ngram, weighting), _WITH_COUNT)(text)
+
+
+def features_fingerprints(features: Column | str) -> Column:
+    """As `simhash_features`, as a struct of `fingerprint` BIGINT and `features` INT, the number of features."""
+    return _as_udf(fingerprint_features_batch, _WITH_COUNT)(features)
+
+
+def register(
+    spark: SparkSession,
+    name: str = "simhash",
+    *,
+    unit: str = DEFAULT_UNIT,
+    ngram: int = DEFAULT_NGRAM,
+    weighting: str = DEFAULT_WEIGHTING,
+) -> None:
+    """Make `simhash` callable from SQL under a name: ``SELECT simhash(text) FROM documents``."""
+    spark.udf.register(name, _as_udf(_text_kernel(unit, ngram, weighting), _FINGERPRINT))
+
+
+def _text_kernel(unit: str, ngram: int, weighting: str) -> _Kernel:
+    check_text_settings(unit, ngram, weighting)
+
+    def kernel(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
+        return fingerprint_batch(texts, unit=unit, ngram=ngram, weighting=weighting)
+
+    return kernel
+
+
+def _as_udf(kernel: _Kernel, returns: DataType) -> Any:
+    return (_arrow if ARROW_UDF else _pandas)(kernel, returns)
+
+
+def _arrow(kernel: _Kernel, returns: DataType) -> Any:
+    with_count = isinstance(returns, StructType)
+
+    def fingerprints(batch: pa.Array) -> pa.Array:
+        values, counts = kernel(batch)
+        return pa.StructArray.from_arrays([values, counts], ["fingerprint", "features"]) if with_count else values
+
+    return F.arrow_udf(fingerprints, returns)
+
+
+def _pandas(kernel: _Kernel, returns: DataType) -> Any:
+    # pandas_udf reads these annotations, and one UDF returns either a Series or a DataFrame.
+    if isinstance(returns, StructType):
+
+        def with_count(batch: pd.Series) -> pd.DataFrame:
+            values, counts = kernel(_from_pandas(batch))
+            return pd.DataFrame({"fingerprint": _nullable(values), "features": counts.to_numpy()})
+
+        return F.pandas_udf(with_count, returns)
+
+    def fingerprints(batch: pd.Series) -> pd.Series:
+        return _nullable(kernel(_from_pandas(batch))[0])
+
+    return F.pandas_udf(fingerprints, returns)
+
+
+def _nullable(values: pa.Array) -> pd.Series:
+    # A float64 column with NaN for null would lose the low bits of a fingerprint.
+    missing = values.is_null().to_numpy(zero_copy_only=False)
+    return pd.Series(pd.arrays.IntegerArray(values.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64), missing))
+
+
+def _from_pandas(batch: pd.Series) -> pa.Array:
+    first = next((value for value in batch if isinstance(value, (str, dict, list, np.ndarray))), None)
+    if first is None or isinstance(first, str):
+        return pa.Array.from_pandas(batch, type=pa.large_string())
+    pairs = [None if value is None or isinstance(value, float) else _pairs(value) for value in batch]
+    return pa.array(pairs, pa.list_(pa.struct([("feature", pa.string()), ("weight", pa.float64())])))
+
+
+def _pairs(features: Any) -> list[dict[str, Any]]:
+    entries = features.items() if isinstance(features, dict) else features
+    rows = (tuple(entry.values()) if isinstance(entry, dict) else tuple(entry) for entry in entries)
+    return [{"feature": feature, "weight": weight} for feature, weight in rows]

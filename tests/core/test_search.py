@@ -1,0 +1,197 @@
+"""The search of one bucket, and of all buckets of a set of bands, against brute force."""
+
+import numpy as np
+import pytest
+
+from simhash_udf.core.blocks import Band, CutTable, cut_table, equal_bands, plan_search
+from simhash_udf.core.search import BucketSearch, partition
+from tests.oracles_search import brute_force, components, with_neighbours
+
+WHOLE = (Band(0, 0),)
+
+
+def found(rows, max_distance, bands=WHOLE, *, width=64, shared=0, **options):
+    """What a search by bands reports, all buckets together, as a list so that a pair found twice shows."""
+    search = BucketSearch(bands, max_distance, width=width, **options)
+    rows, pairs = np.asarray(rows, np.uint64), []
+    for index, band in enumerate(bands):
+        bits = min(shared, band.width)
+        keys = (rows >> np.uint64(width - band.start - bits)) & np.uint64((1 << bits) - 1) if bits else np.zeros(len(rows))
+        for key in np.unique(keys):
+            for a, b, distance in search.pairs(rows[keys == key], index, bits):
+                pairs += list(zip(a.tolist(), b.tolist(), distance.tolist(), strict=True))
+    return sorted(pairs)
+
+
+def always_cutting(max_distance, width, choose):
+    """A table that cuts every node of at least two rows, by a width that `choose` gives, while bits are left."""
+    best = cut_table(max_distance, width)
+    widths = np.zeros_like(best.widths)
+    for bits in range(1, width + 1):
+        for budget in range(max_distance + 1):
+            widths[budget, bits] = min(bits, choose(), 11)
+    return CutTable(widths, np.ones_like(best.limits), best.nanoseconds, best.comparisons)
+
+
+def flipped(base, *bit_sets):
+    return [base] + [base ^ sum(1 << bit for bit in bits) for bits in bit_sets]
+
+
+@pytest.mark.parametrize("max_distance", range(13))
+def test_every_pair_is_found_once_at_64_bits(max_distance):
+    rows = with_neighbours(3000, max_distance, seed=max_distance)
+    assert found(rows, max_distance) == brute_force(rows, max_distance)
+
+
+@pytest.mark.parametrize("max_distance", range(1, 13))
+@pytest.mark.parametrize("shared", [0, 2, 16])
+def test_bands_find_every_pair_once(max_distance, shared):
+    rows = with_neighbours(1500, max_distance, seed=max_distance)
+    assert found(rows, max_distance, equal_bands(max_distance), shared=shared) == brute_force(rows, max_distance)
+
+
+@pytest.mark.parametrize("max_distance", range(1, 13))
+@pytest.mark.parametrize("planned_rows", [10**6, 10**7, 10**9])
+def test_the_planners_bands_find_every_pair_once(max_distance, planned_rows):
+    rows = with_neighbours(1000, max_distance, seed=planned_rows + max_distance)
+    plan = plan_search(planned_rows, max_distance)
+    assert found(rows, max_distance, plan.bands, shared=min(plan.shared_bits)) == brute_force(rows, max_distance)
+
+
+@pytest.mark.parametrize("width", [1, 2, 5, 8, 10])
+def test_all_fingerprints_of_a_small_width(width):
+    rows = np.arange(1 << width)
+    for max_distance in range(min(width, 6) + 1):
+        assert found(rows, max_distance, width=width) == brute_force(rows, max_distance)
+
+
+@pytest.mark.parametrize("max_distance", range(5))
+@pytest.mark.parametrize("cut", range(1, 9))
+def test_every_block_width_at_a_small_width(max_distance, cut):
+    table = always_cutting(max_distance, 8, lambda: cut)
+    rows = np.arange(256)
+    assert found(rows, max_distance, width=8, table=table) == brute_force(rows, max_distance)
+    bands = equal_bands(max_distance, 8)
+    assert found(rows, max_distance, bands, width=8, shared=1, table=table) == brute_force(rows, max_distance)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_mixture_of_block_widths_finds_every_pair_once(seed):
+    random = np.random.default_rng(seed)
+    max_distance = int(random.integers(0, 13))
+    table = always_cutting(max_distance, 64, lambda: int(random.integers(1, 12)))
+    rows = with_neighbours(400, max_distance, seed)
+    assert found(rows, max_distance, table=table) == brute_force(rows, max_distance)
+
+
+@pytest.mark.parametrize("max_distance", [1, 3, 6, 8, 12])
+def test_differences_at_band_edges_in_one_band_and_spread_evenly(max_distance):
+    bands = equal_bands(max_distance)
+    first_bits = [63 - band.start for band in bands]
+    last_bits = [64 - band.end for band in bands]
+    rows = []
+    for base in (0, (1 << 64) - 1, 1 << 63, 0x0123456789ABCDEF):
+        spread = [first_bits[:n] for n in range(1, max_distance + 2)] + [last_bits[-n:] for n in range(1, max_distance + 2)]
+        together = [range(start, min(start + max_distance, 64)) for start in (0, 13, 64 - max_distance)]
+        rows += flipped(base, *spread, *together)
+    rows = np.unique(np.array(rows, np.uint64))
+    assert found(rows, max_distance) == brute_force(rows, max_distance)
+    assert found(rows, max_distance, bands, shared=1) == brute_force(rows, max_distance)
+
+
+def test_pairs_are_ordered_as_signed_numbers():
+    assert found([0, (1 << 64) - 1 ^ 0b1, (1 << 64) - 1, 1 << 63], 1) == [
+        (-(1 << 63), 0, 1),
+        (-2, -1, 1),
+    ]
+
+
+def test_a_distance_of_zero_has_no_pairs():
+    assert found(np.arange(1000), 0) == []
+
+
+def test_empty_and_single_rows_have_no_pairs():
+    assert found([], 3) == found([7], 3) == []
+
+
+def test_a_dense_cluster_is_reported_whole():
+    random = np.random.default_rng(3)
+    flips = [random.choice(64, random.integers(0, 4), replace=False) for _ in range(700)]
+    rows = np.unique(np.array(flipped(0x5555555555555555, *flips), np.uint64))
+    expected = brute_force(rows, 6)
+    assert len(expected) == len(rows) * (len(rows) - 1) // 2
+    assert found(rows, 6) == expected
+    assert found(rows, 6, equal_bands(6), shared=4) == expected
+
+
+def test_a_hot_chunk_is_searched_by_its_other_bits():
+    random = np.random.default_rng(4)
+    rows = with_neighbours(4000, 3, seed=4) >> np.uint64(16)
+    rows = np.unique(rows | random.integers(0, 2, len(rows), dtype=np.uint64) << np.uint64(63))
+    assert found(rows, 3, equal_bands(3), shared=16) == brute_force(rows, 3)
+
+
+@pytest.mark.parametrize("pairs_at_once", [1, 2, 7, 1000])
+def test_a_full_output_loses_and_repeats_nothing(pairs_at_once):
+    rows = np.arange(300)
+    assert found(rows, 4, pairs_at_once=pairs_at_once) == brute_force(rows, 4)
+
+
+def test_batches_are_bounded():
+    search = BucketSearch(WHOLE, 8, pairs_at_once=50)
+    sizes = [len(a) for a, _, _ in search.pairs(np.arange(200, dtype=np.uint64), 0)]
+    assert sum(sizes) == 200 * 199 // 2
+    assert max(sizes) <= 50
+
+
+def test_one_search_serves_many_buckets():
+    search = BucketSearch(WHOLE, 5)
+    for rows in (with_neighbours(2000, 5, 1), np.arange(10, dtype=np.uint64), with_neighbours(5000, 5, 2)):
+        pairs = sorted(p for batch in search.pairs(rows, 0) for p in zip(*(x.tolist() for x in batch), strict=True))
+        assert pairs == brute_force(rows, 5)
+
+
+@pytest.mark.parametrize("max_distance", [1, 3, 8, 12])
+@pytest.mark.parametrize("bands", ["whole", "equal"])
+def test_spanning_edges_are_true_pairs_with_the_same_components(max_distance, bands):
+    bands = WHOLE if bands == "whole" else equal_bands(max_distance)
+    rows = with_neighbours(2000, max_distance, seed=max_distance)
+    edges, expected = found(rows, max_distance, bands, shared=1, spanning=True), brute_force(rows, max_distance)
+    assert set(edges) <= set(expected)
+    assert components(edges) == components(expected)
+
+
+@pytest.mark.parametrize("radius", [2, 4, 7])
+def test_spanning_a_dense_cluster_takes_fewer_edges_than_rows(radius):
+    random = np.random.default_rng(radius)
+    flips = [random.choice(64, radius, replace=False) for _ in range(1500)]
+    rows = np.unique(np.array(flipped(0x5555555555555555, *flips)[1:], np.uint64))
+    edges, expected = found(rows, 4, spanning=True), brute_force(rows, 4)
+    assert len(edges) < len(rows)
+    assert set(edges) <= set(expected)
+    assert components(edges) == components(expected)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_spanning_by_any_mixture_of_block_widths(seed):
+    random = np.random.default_rng(seed)
+    max_distance = int(random.integers(1, 9))
+    table = always_cutting(max_distance, 64, lambda: int(random.integers(1, 12)))
+    rows = np.unique(np.concatenate([with_neighbours(800, max_distance, seed), np.arange(300, dtype=np.uint64)]))
+    edges, expected = found(rows, max_distance, table=table, spanning=True), brute_force(rows, max_distance)
+    assert set(edges) <= set(expected)
+    assert components(edges) == components(expected)
+
+
+def test_a_chain_is_spanned_from_end_to_end():
+    chain = np.array([(1 << 60) - 1 >> i for i in range(60)], np.uint64)
+    assert len(components(found(chain, 1, spanning=True))) == 1
+
+
+def test_partition_sorts_by_the_given_bits_and_keeps_the_order_of_equals():
+    rows = np.random.default_rng(0).integers(0, 1 << 64, 5000, dtype=np.uint64)
+    out, ends = np.empty_like(rows), np.empty(17, np.int64)
+    partition(rows, out, 20, 4, ends)
+    keys = (rows >> np.uint64(20)) & np.uint64(15)
+    assert out.tolist() == rows[np.argsort(keys, kind="stable")].tolist()
+    assert ends[:16].tolist() == np.cumsum(np.bincount(keys.astype(int), minlength=16)).tolist()
