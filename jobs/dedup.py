@@ -36,8 +36,9 @@ def dedup(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
         number_rejected = run.rows("rejects") if "rejects" in run.tables else 0
         figures = report(found, number_rejected, run.rows("kept"))
         run.publish(figures)
+    documents, clusters = figures["documents"], figures["clusters"]
+    log(f"{documents['documents']:,} documents, {run.rows('pairs'):,} pairs, {clusters['number']:,} clusters")
     log(
-        f"{figures['documents']['documents']:,} documents, {run.rows('pairs'):,} pairs, {figures['clusters']['number']:,} clusters; "
         f"{figures['kept']:,} kept, {figures['dropped']:,} dropped, {number_rejected:,} rejected; see {settings.output}/report.json"
     )
 

@@ -77,7 +77,10 @@ def explain(error: Exception) -> tuple[int, str]:
     if isinstance(error, OSError):
         return errors.OutputError.exit_code, f"OutputError: {error}; nothing was published"
     if "No space left on device" in text:
-        return errors.OutputError.exit_code, "OutputError: no space is left on the disk; nothing was published: make room"
+        return (
+            errors.OutputError.exit_code,
+            "OutputError: no space is left on the disk; nothing was published: make room",
+        )
     first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
     return SimHashError.exit_code, f"{type(error).__name__}: {first}; nothing was published"
 

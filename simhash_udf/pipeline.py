@@ -99,7 +99,7 @@ def check_number_of_pairs(made: DataFrame, found: DataFrame, limit: int) -> None
 def near_duplicates(
     corpus: DataFrame,
     *,
-    id: str = "id",  # noqa: A002
+    id: str = "id",
     text: str = "text",
     features: str = "",
     max_distance: int = Settings.max_distance,

@@ -31,7 +31,19 @@ from simhash_udf.settings import Settings
 from simhash_udf.tables import SCHEMA_VERSION
 
 MANIFEST, REPORT, MARKER, WORK = "manifest.json", "report.json", "_run.json", "_work"
-OWN_NAMES = {MANIFEST, REPORT, MARKER, WORK, "runs", "rejects", "fingerprints", "pairs", "clusters", "decisions", "kept"}
+OWN_NAMES = {
+    MANIFEST,
+    REPORT,
+    MARKER,
+    WORK,
+    "runs",
+    "rejects",
+    "fingerprints",
+    "pairs",
+    "clusters",
+    "decisions",
+    "kept",
+}
 
 
 class Run:
@@ -100,7 +112,11 @@ class Run:
         for name, table in self.tables.items():
             if storage.names_in(storage.join(self.output, table["path"])) is None:
                 raise IncompleteResult(f"the table {name!r} is gone from {table['path']!r}; something else wrote to the output")
-        report = {"run": self.id, **report, "seconds": {**self.seconds, "whole run": round(time.time() - self._started, 3)}}
+        report = {
+            "run": self.id,
+            **report,
+            "seconds": {**self.seconds, "whole run": round(time.time() - self._started, 3)},
+        }
         manifest = {
             "format": SCHEMA_VERSION,
             "run": self.id,

@@ -34,6 +34,8 @@ def open_session(name: str, properties_file: Path) -> SparkSession:
         check_java()
         properties = {"spark.master": "local[*]", "spark.driver.memory": f"{heap_gib(memory_bytes())}g"}
         properties |= read_properties(properties_file)
+        logging_file = properties_file.with_name("log4j2.properties").as_uri()
+        properties.setdefault("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging_file}")
         for key, value in properties.items():
             builder = builder.config(key, value)
     if not submitted or _master().startswith("local"):

@@ -167,7 +167,9 @@ def parse(description: str, knobs: Sequence[str], arguments: Sequence[str] | Non
     values |= {name: value for name in knobs if (value := getattr(given, name)) is not None}
     for required in ("input", "output"):
         if required in knobs and not values.get(required):
-            parser.error(f"--{required} is missing: give it as a flag, or as the key '{required}' of the file that --config names")
+            parser.error(
+                f"--{required} is missing: give it as a flag, or as the key '{required}' of the file that --config names"
+            )
     return Settings(**values), given
 
 

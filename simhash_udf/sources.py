@@ -10,9 +10,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from simhash_udf.errors import InputError
+from simhash_udf.run import MANIFEST, table_path
 from simhash_udf.settings import Settings
 from simhash_udf.stages.documents import CORRUPT_RECORD
-from simhash_udf.run import MANIFEST, table_path
 from simhash_udf.stages.fingerprints import SETTINGS_KEY
 from simhash_udf.storage import expand, for_spark, local_path, names_in, path_is_directory
 from simhash_udf.tables import column
@@ -73,8 +73,8 @@ def read_fingerprints(spark: SparkSession, settings: Settings) -> DataFrame:
         for column_name in (name, "fingerprint"):
             if column_name not in types:
                 raise InputError(
-                    f"{path!r} has no column {column_name!r}, but {sorted(types)}; stored fingerprints have a column of ids, named "
-                    "by --id-column, and a BIGINT column 'fingerprint'"
+                    f"{path!r} has no column {column_name!r}, but {sorted(types)}; stored fingerprints have a column of "
+                    "ids, named by --id-column, and a BIGINT column 'fingerprint'"
                 )
         if types["fingerprint"] != "bigint":
             raise InputError(f"column 'fingerprint' of {path!r} is {types['fingerprint']}; it must be BIGINT, two's complement")

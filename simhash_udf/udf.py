@@ -26,6 +26,8 @@ from simhash_udf.core.fingerprint import (
 )
 
 ARROW_UDF = hasattr(F, "arrow_udf")
+_make_arrow_udf: Any = getattr(F, "arrow_udf", None)
+_make_pandas_udf: Any = F.pandas_udf  # type: ignore[attr-defined]
 _FINGERPRINT = LongType()
 _WITH_COUNT = StructType([StructField("fingerprint", LongType()), StructField("features", IntegerType())])
 
@@ -94,8 +96,9 @@ def _text_kernel(unit: str, ngram: int, weighting: str) -> _Kernel:
     return kernel
 
 
-def _as_udf(kernel: _Kernel, returns: DataType) -> Any:
-    return (_arrow if ARROW_UDF else _pandas)(kernel, returns)
+def _as_udf(kernel: _Kernel, returns: DataType) -> Callable[[Column | str], Column]:
+    udf: Callable[[Column | str], Column] = (_arrow if ARROW_UDF else _pandas)(kernel, returns)
+    return udf
 
 
 def _arrow(kernel: _Kernel, returns: DataType) -> Any:
@@ -105,7 +108,7 @@ def _arrow(kernel: _Kernel, returns: DataType) -> Any:
         values, counts = kernel(batch)
         return pa.StructArray.from_arrays([values, counts], ["fingerprint", "features"]) if with_count else values
 
-    return F.arrow_udf(fingerprints, returns)
+    return _make_arrow_udf(fingerprints, returns)
 
 
 def _pandas(kernel: _Kernel, returns: DataType) -> Any:
@@ -116,12 +119,12 @@ def _pandas(kernel: _Kernel, returns: DataType) -> Any:
             values, counts = kernel(_from_pandas(batch))
             return pd.DataFrame({"fingerprint": _nullable(values), "features": counts.to_numpy()})
 
-        return F.pandas_udf(with_count, returns)
+        return _make_pandas_udf(with_count, returns)
 
     def fingerprints(batch: pd.Series) -> pd.Series:
         return _nullable(kernel(_from_pandas(batch))[0])
 
-    return F.pandas_udf(fingerprints, returns)
+    return _make_pandas_udf(fingerprints, returns)
 
 
 def _nullable(values: pa.Array) -> pd.Series:

@@ -28,8 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -310,7 +309,7 @@ def _band_widths(rows: int, max_distance: int) -> tuple[int, ...]:
         return (0,)
     least = min(64 // (max_distance + 1), max(4, math.ceil(math.log2(rows / LARGEST_CHUNK))))
 
-    @lru_cache(maxsize=None)
+    @cache
     def best(bits: int, budget: int) -> tuple[float, tuple[int, ...]]:
         if budget < 0:
             return 0.0, ()

@@ -42,7 +42,9 @@ def _weight(count: int, weighting: int) -> float:
 
 
 @njit(cache=True)
-def _count_features(buffer: Any, starts: Any, grams: int, span: int, gap: int, table: Any, hashes: Any, counts: Any) -> int:
+def _count_features(
+    buffer: Any, starts: Any, grams: int, span: int, gap: int, table: Any, hashes: Any, counts: Any
+) -> int:
     """Hash each n-gram and count equal hashes; the number of distinct ones, in `hashes` and `counts` by first occurrence.
 
     `table` is open addressing with linear probing: 0 for an empty slot, else 1 + the place in `hashes`. The low bits of
@@ -289,7 +291,9 @@ def fingerprint_features_batch(features: pa.Array) -> tuple[pa.Array, pa.Array]:
         InputError: the type is another one, a feature or a weight is null, or a weight is negative, NaN or infinite.
     """
     if not (pa.types.is_list(features.type) or pa.types.is_large_list(features.type) or pa.types.is_map(features.type)):
-        raise InputError(f"features are {features.type}; they must be array<struct<feature, weight>> or map<feature, weight>")
+        raise InputError(
+            f"features are {features.type}; they must be array<struct<feature, weight>> or map<feature, weight>"
+        )
     lists = np.asarray(features.offsets, np.int64)
     entries = features.values if not pa.types.is_map(features.type) else None
     if entries is None:
@@ -322,7 +326,10 @@ def _as_arrow(fingerprints: Any, features: Any) -> tuple[pa.Array, pa.Array]:
 
 def _is_string(kind: pa.DataType) -> bool:
     return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
     )
 
 
@@ -346,6 +353,10 @@ def _string_buffers(array: pa.Array) -> tuple[Any, Any, Any]:
     _, offset_buffer, data_buffer = array.buffers()
     if len(array) == 0 or offset_buffer is None:
         return np.zeros(1, np.uint8), np.zeros(len(array) + 1, np.int64), _validity(array)
-    offsets = np.frombuffer(offset_buffer, np.int64 if large else np.int32)[array.offset : array.offset + len(array) + 1]
-    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None and data_buffer.size else np.zeros(1, np.uint8)
+    offsets = np.frombuffer(offset_buffer, np.int64 if large else np.int32)[
+        array.offset : array.offset + len(array) + 1
+    ]
+    data = (
+        np.frombuffer(data_buffer, np.uint8) if data_buffer is not None and data_buffer.size else np.zeros(1, np.uint8)
+    )
     return data, offsets.astype(np.int64), _validity(array)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from simhash_udf.core.xxh64 import load64
 from simhash_udf.core.unicode import (
     BOUNDARY,
     CLASS_MASK,
@@ -29,6 +28,7 @@ from simhash_udf.core.unicode import (
     row_of,
     tables,
 )
+from simhash_udf.core.xxh64 import load64
 
 REPLACEMENT = 0xFFFD
 _HIGH_BITS = np.uint64(0x8080808080808080)
@@ -106,7 +106,9 @@ def _write(code: int, buffer: Any, size: int) -> Any:
 
 
 @njit(cache=True, forceinline=True)
-def _append(code: int, kind: int, characters: bool, buffer: Any, size: int, starts: Any, count: int, opened: int) -> Any:
+def _append(
+    code: int, kind: int, characters: bool, buffer: Any, size: int, starts: Any, count: int, opened: int
+) -> Any:
     """Append one folded character of a class; the new (size, count, opened)."""
     if kind == DROPPED:
         return size, count, opened
@@ -242,9 +244,7 @@ def split(data: Any, start: int, end: int, characters: bool, buffer: Any, starts
     segment = np.empty(16, np.int32)
     at = np.int64(start)
     while True:
-        at, size, count, opened = _split_simple(
-            data, at, end, characters, buffer, size, starts, count, opened, unicode
-        )
+        at, size, count, opened = _split_simple(data, at, end, characters, buffer, size, starts, count, opened, unicode)
         if at == end:
             break
         length = 0

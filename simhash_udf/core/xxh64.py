@@ -24,13 +24,17 @@ _SEED = np.uint64(SEED)
 
 
 def _loader(bits: int, result: Any) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def load(_context: Any, _bytes: Any, _at: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             array = context.make_array(signature.args[0])(context, builder, arguments[0])
             pointer = builder.gep(array.data, [arguments[1]])
             typed = builder.bitcast(pointer, ir.IntType(bits).as_pointer())
-            return builder.zext(builder.load(typed, align=1), ir.IntType(64)) if bits < 64 else builder.load(typed, align=1)
+            return (
+                builder.zext(builder.load(typed, align=1), ir.IntType(64))
+                if bits < 64
+                else builder.load(typed, align=1)
+            )
 
         return result(_bytes, types.int64), codegen
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from simhash_udf.core.components import connected_components, spanning_forest
+from simhash_udf.core.components import Int64s, connected_components, spanning_forest
 from simhash_udf.errors import GraphTooLarge
 
 LARGEST_GRAPH = 100_000_000
@@ -38,15 +38,11 @@ def clusters(fingerprints: DataFrame, found: DataFrame) -> DataFrame:
         .join(components, "fingerprint", "left")
         .select("id", F.coalesce("component", "fingerprint").alias("component"))
     )
-    named = (
-        members.groupBy("component")
-        .agg(F.min("id").alias("cluster"), F.count("*").alias("size"))
-        .where(F.col("size") > 1)
-    )
+    named = members.groupBy("component").agg(F.min("id").alias("cluster"), F.count("*").alias("size")).where(F.col("size") > 1)
     return members.join(named, "component", "inner").select("id", "cluster", "size")
 
 
-def _edges(batches: Iterator[pa.RecordBatch]) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def _edges(batches: Iterator[pa.RecordBatch]) -> tuple[Int64s, Int64s]:
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -71,7 +67,7 @@ def _components(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from _batches(*connected_components(*_edges(batches)), ["fingerprint", "component"])
 
 
-def _batches(a: np.ndarray, b: np.ndarray, names: list[str]) -> Iterator[pa.RecordBatch]:  # type: ignore[type-arg]
+def _batches(a: Int64s, b: Int64s, names: list[str]) -> Iterator[pa.RecordBatch]:
     for start in range(0, len(a), _ROWS):
         part = slice(start, start + _ROWS)
         yield pa.RecordBatch.from_arrays([pa.array(a[part]), pa.array(b[part])], names)

@@ -37,7 +37,14 @@ def decisions(fingerprints: DataFrame, clusters: DataFrame, max_distance: int) -
     return (
         fingerprints.select("id", "fingerprint")
         .join(within, "id", "left")
-        .select("id", (F.col("cluster").isNull() | is_keeper).alias("kept"), "cluster", "keeper", "distance", reason.alias("reason"))
+        .select(
+            "id",
+            (F.col("cluster").isNull() | is_keeper).alias("kept"),
+            "cluster",
+            "keeper",
+            "distance",
+            reason.alias("reason"),
+        )
     )
 
 

@@ -120,7 +120,7 @@ def _reject_reason(source: DataFrame, settings: Settings) -> Column:
     if settings.features_column:
         features = column(settings.features_column)
         if isinstance(source.schema[settings.features_column].dataType, MapType):
-            bad = F.exists(F.map_values(features), lambda weight: _bad_weight(weight))
+            bad = F.exists(F.map_values(features), _bad_weight)
         else:
             name, weight = source.schema[settings.features_column].dataType.elementType.names  # type: ignore[attr-defined]
             bad = F.exists(
