@@ -38,9 +38,8 @@ def dedup(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
         run.publish(figures)
     documents, clusters = figures["documents"], figures["clusters"]
     log(f"{documents['documents']:,} documents, {run.rows('pairs'):,} pairs, {clusters['number']:,} clusters")
-    log(
-        f"{figures['kept']:,} kept, {figures['dropped']:,} dropped, {number_rejected:,} rejected; see {settings.output}/report.json"
-    )
+    log(f"{figures['kept']:,} kept, {figures['dropped']:,} dropped, {number_rejected:,} rejected")
+    log(f"the result is in {settings.output}; its figures are in report.json")
 
 
 if __name__ == "__main__":

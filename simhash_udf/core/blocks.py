@@ -175,7 +175,8 @@ def cut_table(max_distance: int, width: int = 64) -> CutTable:
 
 def _cut_ns(n: npt.NDArray[np.float64], w: int) -> npt.NDArray[np.float64]:
     """What cutting n rows by w bits costs."""
-    return n * (ROW_NS[min(w, len(ROW_NS)) - 1] + FAR_ROW_NS * (n > CACHED_ROWS)) + BIN_NS * 2**w + NODE_NS
+    a_row = ROW_NS[min(w, len(ROW_NS)) - 1] + np.where(n > CACHED_ROWS, FAR_ROW_NS, 0.0)
+    return np.asarray(n * a_row + BIN_NS * 2**w + NODE_NS, np.float64)
 
 
 def _children(row: npt.NDArray[np.float64], w: int) -> npt.NDArray[np.float64]:

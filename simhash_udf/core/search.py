@@ -42,8 +42,8 @@ _DEEPEST = 66  # every level but the root uses at least one bit
 _SMALL = 32  # rows of a bucket that is compared without cutting its band
 
 # Columns of a frame: a node whose children are being visited.
-_LOW, _HIGH, _TOP, _AT, _BUDGET, _AGREE, _WIDTH, _BIN, _MASKS = range(9)
-_FRAME = 9
+_LOW, _HIGH, _TOP, _AT, _BUDGET, _AGREE, _WIDTH, _BIN, _MASKS, _ONE_BIN = range(10)
+_FRAME = 10
 # Fields of the state that lets a full output or a full pool be followed by another call.
 _DEPTH, _LEAF_LOW, _LEAF_HIGH, _LEAF_A, _LEAF_B, _LEAF_MASKS, _FOUND, _STATUS = range(8)
 _STATE = 8
@@ -350,7 +350,7 @@ def _advance(
             partition(pool[low:high], pool[top:], shift, width, ends[depth])
             if label_pool is not None:
                 _partition_with(label_pool[low:high], label_pool[top:], pool[low:high], shift, width, ends[depth])
-            frame[_WIDTH], frame[_BIN] = width, 0
+            frame[_WIDTH], frame[_BIN], frame[_ONE_BIN] = width, 0, 0
             agreed[depth + 2] = agreed[depth + 1] | _block(frame[_AT], width, bits)
         width = frame[_WIDTH]
         bins = 1 << width
@@ -371,6 +371,8 @@ def _advance(
             if size < 2:
                 begin = end
                 continue
+            if size == frame[_HIGH] - frame[_LOW]:
+                frame[_ONE_BIN] = 1
             if size > limit:
                 frame[_BIN] = current
                 depth += 1
@@ -399,7 +401,8 @@ def _advance(
             frame[_BIN] = current
             state[_DEPTH], state[_STATUS] = depth, _OUTPUT_FULL
             return
-        if frame[_AGREE] > 0 or budget == 0:
+        if frame[_AGREE] > 0 or budget == 0 or frame[_ONE_BIN]:
+            # Nobody may differ in the block, or nobody does.
             depth -= 1
             continue
         # Nobody who agrees on the block is left: the others have spent a bit on it.

@@ -23,6 +23,7 @@ from simhash_udf.core.unicode import (
     SEPARATOR,
     SIMPLE,
     SOLO,
+    WORD,
     Tables,
     normalise,
     row_of,
@@ -31,6 +32,8 @@ from simhash_udf.core.unicode import (
 from simhash_udf.core.xxh64 import load64
 
 REPLACEMENT = 0xFFFD
+# A letter or digit that is written as it stands.
+_PLAIN_WORD = WORD | BOUNDARY | SIMPLE
 _HIGH_BITS = np.uint64(0x8080808080808080)
 
 # What is open at the end of the buffer.
@@ -60,7 +63,21 @@ def decode(data: Any, at: int, end: int) -> Any:
     first = np.int64(data[at])
     if first < 0x80:
         return first, at + 1
-    low, high, more = 0x80, 0xBF, 0
+    if 0xC2 <= first < 0xE0:
+        if at + 1 < end and data[at + 1] & 0xC0 == 0x80:
+            return (first & 0x1F) << 6 | (np.int64(data[at + 1]) & 0x3F), at + 2
+    elif 0xE0 < first < 0xF0 and first != 0xED:
+        if at + 2 < end and data[at + 1] & 0xC0 == 0x80 and data[at + 2] & 0xC0 == 0x80:
+            code = (first & 0x0F) << 12 | (np.int64(data[at + 1]) & 0x3F) << 6 | (np.int64(data[at + 2]) & 0x3F)
+            return code, at + 3
+    return _decode_rare(data, at, end)
+
+
+@njit(cache=True)
+def _decode_rare(data: Any, at: int, end: int) -> Any:
+    """`decode` for what begins with E0 or ED, has four bytes, or is not UTF-8."""
+    first = np.int64(data[at])
+    low, high, more, code = 0x80, 0xBF, 0, np.int64(0)
     if 0xC2 <= first <= 0xDF:
         more, code = 1, first & 0x1F
     elif 0xE0 <= first <= 0xEF:
@@ -106,9 +123,7 @@ def _write(code: int, buffer: Any, size: int) -> Any:
 
 
 @njit(cache=True, forceinline=True)
-def _append(
-    code: int, kind: int, characters: bool, buffer: Any, size: int, starts: Any, count: int, opened: int
-) -> Any:
+def _append(code: int, kind: int, characters: bool, buffer: Any, size: int, starts: Any, count: int, opened: int) -> Any:
     """Append one folded character of a class; the new (size, count, opened)."""
     if kind == DROPPED:
         return size, count, opened
@@ -218,8 +233,14 @@ def _split_simple(
                 boundary = unicode.flags[following_row] & BOUNDARY != 0
             if not (boundary and unicode.flags[row] & SIMPLE):
                 return at, size, count, opened
-            size, count, opened = _append_folded(code, row, characters, buffer, size, starts, count, opened, unicode)
-            at = after
+            if opened == _WORD and not characters and unicode.flags[row] == _PLAIN_WORD:
+                while at < after:
+                    buffer[size] = data[at]
+                    size += 1
+                    at += 1
+            else:
+                size, count, opened = _append_folded(code, row, characters, buffer, size, starts, count, opened, unicode)
+                at = after
             if beyond == after:
                 break
             code, after, row = following, beyond, following_row
