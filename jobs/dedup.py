@@ -16,7 +16,7 @@ from simhash_udf.sources import read_documents, source_file
 from simhash_udf.stages.documents import check_columns, check_no_rejects, rejects
 
 KNOBS = [knob.name for knob in dataclasses.fields(Settings)]
-TABLES = ["rejects", "fingerprints", "pairs", "clusters", "decisions", "kept"]
+TABLES = ["rejects", "fingerprints", "fingerprint_pairs", "pairs", "clusters", "decisions", "kept"]
 
 
 def dedup(spark: SparkSession, settings: Settings, dry_run: bool) -> None:

@@ -15,7 +15,7 @@ from simhash_udf.settings import Settings
 from simhash_udf.sources import read_fingerprints
 
 KNOBS = ["input", "output", "id_column", "max_distance", "pairs", "max_pairs", "if_exists"]
-TABLES = ["pairs"]
+TABLES = ["fingerprint_pairs", "pairs"]
 
 
 def pairs(spark: SparkSession, settings: Settings, dry_run: bool) -> None:

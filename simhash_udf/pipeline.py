@@ -18,7 +18,7 @@ from simhash_udf.stages.clusters import clusters
 from simhash_udf.stages.decisions import decisions, kept
 from simhash_udf.stages.documents import check_no_rejects, documents, rejects, usable_rows
 from simhash_udf.stages.fingerprints import fingerprints
-from simhash_udf.stages.pairs import count_pairs, pairs
+from simhash_udf.stages.pairs import count_pairs, identical_groups, pairs, with_sizes
 from simhash_udf.stages.search import search
 
 Store = Callable[[str, DataFrame], DataFrame]
@@ -32,6 +32,7 @@ class NearDuplicates:
     """
 
     fingerprints: DataFrame
+    fingerprint_pairs: DataFrame
     pairs: DataFrame
     clusters: DataFrame
     decisions: DataFrame
@@ -50,7 +51,7 @@ def deduplicate(source: DataFrame, settings: Settings, store: Store) -> NearDupl
     clustered = store("clusters", clusters(made, found))
     decided = store("decisions", decisions(made, clustered, settings.max_distance))
     staying = store("kept", kept(usable_rows(source, settings), decided, settings.id_column))
-    return NearDuplicates(made, paired, clustered, decided, staying)
+    return NearDuplicates(made, found, paired, clustered, decided, staying)
 
 
 def fingerprint_documents(source: DataFrame, settings: Settings, store: Store) -> DataFrame:
@@ -63,10 +64,10 @@ def fingerprint_documents(source: DataFrame, settings: Settings, store: Store) -
 def find_pairs(made: DataFrame, settings: Settings, store: Store) -> tuple[DataFrame, DataFrame]:
     """Pairs of fingerprints, and the table `pairs` of documents."""
     spanning = settings.pairs == "spanning"
-    distinct = store("distinct", made.select("fingerprint").where(F.col("fingerprint").isNotNull()).distinct())
-    found = store("found", search(distinct, settings.max_distance, spanning=spanning))
+    groups = store("groups", identical_groups(made))
+    found = store("fingerprint_pairs", with_sizes(search(groups, settings.max_distance, spanning=spanning), groups))
     if not spanning:
-        check_number_of_pairs(made, found, settings.max_pairs)
+        check_number_of_pairs(groups, found, settings.max_pairs)
     return found, store("pairs", pairs(made, found, spanning=spanning))
 
 
@@ -84,9 +85,9 @@ def check_ids(made: DataFrame, id_column: str) -> None:
         )
 
 
-def check_number_of_pairs(made: DataFrame, found: DataFrame, limit: int) -> None:
+def check_number_of_pairs(groups: DataFrame, found: DataFrame, limit: int) -> None:
     """Raise TooManyPairs where the documents make more pairs than the limit; counted exactly, before any is written."""
-    rows = count_pairs(made, found).collect()
+    rows = count_pairs(groups, found).collect()
     total = sum(int(row["pairs"]) for row in rows)
     if total > limit:
         by_distance = ", ".join(f"{int(row['pairs']):,} at distance {row['distance']}" for row in sorted(rows))

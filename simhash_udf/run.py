@@ -1,7 +1,7 @@
 """The directory of one run: its tables appear there, and a manifest, written last and whole, says that they are complete.
 
     output/                      a first run writes here
-      fingerprints/ pairs/ clusters/ decisions/ kept/
+      fingerprints/ fingerprint_pairs/ pairs/ clusters/ decisions/ kept/
       report.json
       manifest.json              where each table is; without it the output is not complete
       runs/ID/                   a run that replaces another writes its tables here; the manifest then names these
@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from simhash_udf import storage
 from simhash_udf.errors import IncompleteResult, OutputError
 from simhash_udf.settings import Settings
-from simhash_udf.tables import SCHEMA_VERSION
+from simhash_udf.tables import SCHEMA_VERSION, TABLES
 
 MANIFEST, REPORT, MARKER, WORK = "manifest.json", "report.json", "_run.json", "_work"
 OWN_NAMES = {
@@ -88,17 +88,17 @@ class Run:
 
     def store(self, name: str, table: DataFrame) -> DataFrame:
         """Write a table and read it back: its lineage ends here. Names that are no result go to the work directory."""
-        path = f"{self._place}{name}" if name in OWN_NAMES else f"{WORK}/{name}"
+        path = f"{self._place}{name}" if name in TABLES else f"{WORK}/{name}"
         place = storage.for_spark(storage.join(self.output, path))
         began = time.monotonic()
-        if name in OWN_NAMES:
+        if name in TABLES:
             self._written.append(path)
         table.write.parquet(place)
         written = self.spark.read.schema(table.schema).parquet(place)
         rows = written.count()
         self.seconds[name] = round(time.monotonic() - began, 3)
         self._log(f"{name}: {rows:,} rows in {self.seconds[name]:.1f} s")
-        if name in OWN_NAMES:
+        if name in TABLES:
             schema = {field.name: field.dataType.simpleString() for field in table.schema}
             self.tables[name] = {"path": path, "rows": rows, "schema": schema}
         return written

@@ -1,4 +1,7 @@
-"""The tables of a run: their columns and what each means. `id` stands for the type of the user's ids."""
+"""The tables of a run: their columns and what each means. `id` stands for the type of the user's ids.
+
+`kept` has the columns of the input.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,13 @@ TABLES: dict[str, dict[str, tuple[str, str]]] = {
         "features": ("int", "number of distinct features; 0 without"),
         "length": ("int", "characters of the text; 0 where features were given or the text is null"),
     },
+    "fingerprint_pairs": {
+        "fingerprint_a": ("bigint", "the smaller fingerprint, as a signed number"),
+        "fingerprint_b": ("bigint", "the larger fingerprint"),
+        "distance": ("int", "their Hamming distance, at least 1"),
+        "documents_a": ("bigint", "documents that have the smaller fingerprint"),
+        "documents_b": ("bigint", "documents that have the larger one"),
+    },
     "pairs": {
         "id_a": ("id", "the smaller id"),
         "id_b": ("id", "the larger id"),
@@ -37,6 +47,7 @@ TABLES: dict[str, dict[str, tuple[str, str]]] = {
         "distance": ("int", "Hamming distance to the keeper; NULL without a cluster"),
         "reason": ("string", "unique, no features, keeper, same fingerprint, within distance, or chained"),
     },
+    "kept": {},
 }
 
 

@@ -340,9 +340,7 @@ def _advance(
             settled = False
             if label_pool is not None:
                 if size > 64:
-                    settled = _is_settled(
-                        pool[low:high], label_pool[low:high], parents, distance, state, out_a, out_b, out_d
-                    )
+                    settled = _is_settled(pool[low:high], label_pool[low:high], parents, distance, state, out_a, out_b, out_d)
             if settled:
                 depth -= 1
                 continue

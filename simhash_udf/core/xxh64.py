@@ -30,11 +30,7 @@ def _loader(bits: int, result: Any) -> Any:
             array = context.make_array(signature.args[0])(context, builder, arguments[0])
             pointer = builder.gep(array.data, [arguments[1]])
             typed = builder.bitcast(pointer, ir.IntType(bits).as_pointer())
-            return (
-                builder.zext(builder.load(typed, align=1), ir.IntType(64))
-                if bits < 64
-                else builder.load(typed, align=1)
-            )
+            return builder.zext(builder.load(typed, align=1), ir.IntType(64)) if bits < 64 else builder.load(typed, align=1)
 
         return result(_bytes, types.int64), codegen
 

@@ -33,17 +33,35 @@ def pairs(fingerprints: DataFrame, found: DataFrame, *, spanning: bool = False) 
     ).unionByName(equal.select("id_a", "id_b", F.lit(0).alias("distance")))
 
 
-def count_pairs(fingerprints: DataFrame, found: DataFrame) -> DataFrame:
-    """How many pairs of documents there are, by `distance`: one row a distance, `distance` INT and `pairs` DECIMAL."""
-    sizes = fingerprints.where(F.col("fingerprint").isNotNull()).groupBy("fingerprint").agg(F.count("*").alias("size"))
-    left = sizes.select(F.col("fingerprint").alias("fingerprint_a"), F.col("size").alias("size_a"))
-    right = sizes.select(F.col("fingerprint").alias("fingerprint_b"), F.col("size").alias("size_b"))
-    near = found.join(left, "fingerprint_a", "inner").join(right, "fingerprint_b", "inner")
+def identical_groups(fingerprints: DataFrame) -> DataFrame:
+    """Each distinct fingerprint once, with the number of documents that have it: `fingerprint` BIGINT, `documents` BIGINT."""
+    return fingerprints.where(F.col("fingerprint").isNotNull()).groupBy("fingerprint").agg(F.count("*").alias("documents"))
+
+
+def with_sizes(found: DataFrame, groups: DataFrame) -> DataFrame:
+    """The table `fingerprint_pairs`: what the search found, and how many documents have each of the two fingerprints.
+
+    Args:
+        found: `fingerprint_a`, `fingerprint_b`, `distance`, as the search gives them.
+        groups: from `identical_groups`.
+    """
+    for side in ("a", "b"):
+        sizes = groups.select(F.col("fingerprint").alias(f"fingerprint_{side}"), F.col("documents").alias(f"documents_{side}"))
+        found = found.join(sizes, f"fingerprint_{side}", "inner")
+    return found.select("fingerprint_a", "fingerprint_b", "distance", "documents_a", "documents_b")
+
+
+def count_pairs(groups: DataFrame, found: DataFrame) -> DataFrame:
+    """How many pairs of documents there are, by `distance`: one row a distance, `distance` INT and `pairs` DECIMAL.
+
+    Args:
+        groups: from `identical_groups`.
+        found: the table `fingerprint_pairs`, with all pairs.
+    """
     # Decimal, since the pairs of a large group of copies alone may pass 2^63.
-    equal = sizes.where(F.col("size") > 1).select(
-        F.lit(0).alias("distance"), F.expr("cast(size as decimal(19,0)) * (size - 1) / 2").alias("pairs")
+    equal = groups.where(F.col("documents") > 1).select(
+        F.lit(0).alias("distance"), F.expr("cast(documents as decimal(19,0)) * (documents - 1) / 2").alias("pairs")
     )
-    counted = near.select(
-        F.col("distance").cast("int"), F.expr("cast(size_a as decimal(19,0)) * size_b").alias("pairs")
-    ).unionByName(equal)
+    near = found.select("distance", F.expr("cast(documents_a as decimal(19,0)) * documents_b").alias("pairs"))
+    counted = near.unionByName(equal)
     return counted.groupBy("distance").agg(F.sum("pairs").cast("decimal(38,0)").alias("pairs"))

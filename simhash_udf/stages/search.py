@@ -39,9 +39,7 @@ _SHARE_BYTES = 1 << 20
 _PAIR_ROWS = 1 << 16
 
 
-def search(
-    fingerprints: DataFrame, max_distance: int, *, spanning: bool = False, plan: SearchPlan | None = None
-) -> DataFrame:
+def search(fingerprints: DataFrame, max_distance: int, *, spanning: bool = False, plan: SearchPlan | None = None) -> DataFrame:
     """Every pair of fingerprints that differ in at most `max_distance` bits, each once.
 
     Args:
@@ -69,9 +67,7 @@ def search(
         )
     shares = rows.mapInArrow(partial(_to_shares, plan=plan, addresses=_addresses(plan)), _SHARE_SCHEMA)
     # A number and a column: adaptive execution leaves such a shuffle as it is.
-    return shares.repartition(plan.tasks, "task").mapInArrow(
-        partial(_search_shares, plan=plan, spanning=spanning), PAIR_SCHEMA
-    )
+    return shares.repartition(plan.tasks, "task").mapInArrow(partial(_search_shares, plan=plan, spanning=spanning), PAIR_SCHEMA)
 
 
 def _fingerprint_column(frame: DataFrame) -> DataFrame:
