@@ -31,19 +31,7 @@ from simhash_udf.settings import Settings
 from simhash_udf.tables import SCHEMA_VERSION, TABLES
 
 MANIFEST, REPORT, MARKER, WORK = "manifest.json", "report.json", "_run.json", "_work"
-OWN_NAMES = {
-    MANIFEST,
-    REPORT,
-    MARKER,
-    WORK,
-    "runs",
-    "rejects",
-    "fingerprints",
-    "pairs",
-    "clusters",
-    "decisions",
-    "kept",
-}
+OWN_NAMES = {MANIFEST, REPORT, MARKER, WORK, "runs", *TABLES}
 
 
 class Run:
