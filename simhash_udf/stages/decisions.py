@@ -56,5 +56,7 @@ def kept(source: DataFrame, decided: DataFrame, id_column: str) -> DataFrame:
         decided: the table `decisions`.
         id_column: the column of `source` that holds the ids.
     """
-    dropped = decided.where(~F.col("kept")).select(F.col("id").alias("dropped_id"))
-    return source.join(dropped, column(id_column) == F.col("dropped_id"), "left_anti")
+    taken = {name.lower() for name in source.columns}
+    name = next(name for name in ("dropped_id" + "_" * n for n in range(len(taken) + 1)) if name not in taken)
+    dropped = decided.where(~F.col("kept")).select(F.col("id").alias(name))
+    return source.join(dropped, column(id_column) == F.col(name), "left_anti")

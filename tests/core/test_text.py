@@ -24,7 +24,10 @@ def is_known(code):
 
 
 KNOWN = [code for code in range(0x110000) if not 0xD800 <= code <= 0xDFFF and is_known(code)]
-DELICATE = "aZ09_ .,\0\n\t\u00ad\u200b\u200d\ufe0f\u0301\u0323\u0345\u3099éÉßİŉǰΐﬁﷺ①½２ＡＢｱﾞ゛你好。ーコ々กำไทยកាလြနབྱ한글\u1100\u1161\u11a8가𝟘𐐀😀\U000e0041"
+DELICATE = (
+    "aZ09_ .,\0\n\t\u00ad\u200b\u200d\ufe0f\u0301\u0323\u0345\u3099éÉßİŉǰΐﬁﷺ①½２ＡＢｱﾞ゛你好。ーコ々"
+    "กำไทยកាလြནབྱ한글\u1100\u1161\u11a8가𝟘𐐀😀\U000e0041"
+)
 texts = st.text(st.sampled_from(DELICATE) | st.sampled_from(KNOWN).map(chr), max_size=60)
 
 

@@ -1,0 +1,90 @@
+from datetime import date, datetime
+from decimal import Decimal
+
+import pytest
+
+from simhash_udf.errors import InputError
+from simhash_udf.settings import Settings
+from simhash_udf.stages.documents import check_columns, check_no_rejects, documents, rejects, usable_rows
+
+FEATURES = "array<struct<feature:string,weight:double>>"
+
+
+@pytest.mark.parametrize(
+    ("kind", "ids"),
+    [
+        ("string", ["1", "01", "1 ", "é"]),
+        ("bigint", [2**53 + 1, 2**53, -(2**63)]),
+        ("decimal(20,0)", [Decimal(2**64 - 1), Decimal(1)]),
+        ("binary", [bytearray(b"\x00\xff"), bytearray(b"")]),
+        ("date", [date(2024, 2, 29)]),
+        ("timestamp", [datetime(2024, 2, 29, 1, 2, 3, 456789)]),
+        ("boolean", [True, False]),
+        ("smallint", [1, -1]),
+    ],
+)
+def test_ids_of_every_atomic_type_stay_as_they_are(spark, kind, ids):
+    source = spark.createDataFrame([(i, "a text") for i in ids], f"id {kind}, text string")
+    made = documents(source, Settings())
+    assert dict(made.dtypes)["id"] == kind
+    assert [row["id"] for row in made.collect()] == ids
+
+
+def test_columns_with_odd_names_are_found(spark):
+    source = spark.createDataFrame([(1, "x")], "`my.id` int, `the ``text` string")
+    made = documents(source, Settings(id_column="my.id", text_column="the `text"))
+    assert [tuple(row) for row in made.collect()] == [(1, "x")]
+
+
+@pytest.mark.parametrize(
+    ("schema", "settings", "said"),
+    [
+        ("name int, text string", {}, "column 'id' is not in the input, which has 'name', 'text'.*--id-column"),
+        ("id int, body string", {}, "column 'text' is not.*--text-column"),
+        ("id int, text bigint", {}, "must be a string"),
+        ("id array<int>, text string", {}, "atomic"),
+        ("id struct<a:int>, text string", {}, "atomic"),
+        ("id int, words array<string>", {"features_column": "words"}, "array<struct"),
+        ("id int, words map<int,double>", {"features_column": "words"}, "array<struct"),
+        ("id int, text string", {"features_column": "none"}, "--features-column"),
+    ],
+)
+def test_columns_that_cannot_serve_are_named_with_the_cure(spark, schema, settings, said):
+    with pytest.raises(InputError, match=said):
+        check_columns(spark.createDataFrame([], schema), Settings(**settings))
+
+
+def test_a_column_that_is_there_twice_is_refused(spark):
+    source = spark.createDataFrame([(1, 2, "x")], "id int, other int, text string").toDF("id", "id", "text")
+    with pytest.raises(InputError, match="more than once"):
+        documents(source, Settings())
+
+
+def test_rows_without_an_id_are_rejects_and_no_documents(spark):
+    source = spark.createDataFrame([(1, "x"), (None, "y")], "id int, text string")
+    assert [row["id"] for row in documents(source, Settings()).collect()] == [1]
+    assert [tuple(row) for row in rejects(source, Settings()).collect()] == [(None, "the id is null", None)]
+    with pytest.raises(InputError, match=r"1 records .* the id is null.*--on-bad-input reject"):
+        check_no_rejects(rejects(source, Settings()))
+
+
+def test_broken_records_are_rejects_and_leave_no_column_behind(spark):
+    source = spark.createDataFrame([(1, "x", None), (None, None, '{"id":')], "id int, text string, _corrupt_record string")
+    assert [tuple(row) for row in rejects(source, Settings()).collect()] == [(None, "the record is not valid JSON", '{"id":')]
+    assert usable_rows(source, Settings()).columns == ["id", "text"]
+
+
+@pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf"), float("-inf"), None])
+@pytest.mark.parametrize("kind", [FEATURES, "map<string,double>"])
+def test_rows_with_a_bad_weight_are_rejects(spark, kind, weight):
+    bad, good = ({"a": weight}, {"a": 1.0}) if kind.startswith("map") else ([("a", weight)], [("a", 1.0)])
+    source = spark.createDataFrame([(1, good), (2, bad), (3, None)], f"id int, words {kind}")
+    settings = Settings(features_column="words")
+    assert [(row["record"], "weight" in row["reason"]) for row in rejects(source, settings).collect()] == [("2", True)]
+    assert [row["id"] for row in documents(source, settings).orderBy("id").collect()] == [1, 3]
+
+
+def test_features_of_other_names_and_number_types_are_taken(spark):
+    source = spark.createDataFrame([(1, [("a", 2)])], "id int, words array<struct<w:string,n:int>>")
+    made = documents(source, Settings(features_column="words"))
+    assert dict(made.dtypes)["features"] == FEATURES
