@@ -70,6 +70,8 @@ class Run:
                 storage.remove(storage.join(self.output, path))
             if self._place:
                 storage.remove(storage.join(self.output, self._place))
+                if storage.names_in(storage.join(self.output, "runs")) == []:
+                    storage.remove(storage.join(self.output, "runs"))
         storage.remove(storage.join(self.output, MARKER))
         if kind is not None and storage.names_in(self.output) == []:
             storage.remove(self.output)
@@ -77,12 +79,12 @@ class Run:
     def store(self, name: str, table: DataFrame) -> DataFrame:
         """Write a table and read it back: its lineage ends here. Names that are no result go to the work directory."""
         path = f"{self._place}{name}" if name in TABLES else f"{WORK}/{name}"
-        place = storage.for_spark(storage.join(self.output, path))
+        place = storage.join(self.output, path)
         began = time.monotonic()
         if name in TABLES:
             self._written.append(path)
-        table.write.parquet(place)
-        written = self.spark.read.schema(table.schema).parquet(place)
+        table.write.parquet(storage.as_uri(place))
+        written = self.spark.read.schema(table.schema).parquet(storage.as_literal_glob(place))
         rows = written.count()
         self.seconds[name] = round(time.monotonic() - began, 3)
         self._log(f"{name}: {rows:,} rows in {self.seconds[name]:.1f} s")

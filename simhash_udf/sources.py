@@ -14,7 +14,7 @@ from simhash_udf.run import MANIFEST, table_path
 from simhash_udf.settings import Settings
 from simhash_udf.stages.documents import CORRUPT_RECORD
 from simhash_udf.stages.fingerprints import SETTINGS_KEY
-from simhash_udf.storage import expand, for_spark, local_path, names_in, path_is_directory
+from simhash_udf.storage import as_literal_glob, expand, local_path, names_in, path_is_directory
 from simhash_udf.tables import column
 
 _ENDINGS = {"parquet": (".parquet", ".pq", ".parq"), "jsonl": (".jsonl", ".json", ".ndjson", ".jsonlines")}
@@ -38,7 +38,7 @@ def read_documents(spark: SparkSession, settings: Settings) -> DataFrame:
     reader = reader.option("mergeSchema", True) if chosen == "parquet" else reader.option("mode", "PERMISSIVE")
     if chosen == "jsonl":
         reader = reader.option("columnNameOfCorruptRecord", CORRUPT_RECORD)
-    files = [for_spark(path) for path in paths]
+    files = [as_literal_glob(path) for path in paths]
     frame = _read(reader.parquet if chosen == "parquet" else reader.json, files, chosen)
     if frame.columns == [CORRUPT_RECORD] or not frame.columns:
         raise InputError(f"the input {', '.join(settings.input)} has no document; it must be {_WANTED[chosen]}")
@@ -68,7 +68,7 @@ def read_fingerprints(spark: SparkSession, settings: Settings) -> DataFrame:
     for path in (path for given in settings.input for path in expand(given)):
         run = MANIFEST in (names_in(path) or []) if path_is_directory(path) else False
         name = "id" if run else settings.id_column
-        frame = _read(spark.read.parquet, [for_spark(table_path(path, "fingerprints") if run else path)], "parquet")
+        frame = _read(spark.read.parquet, [as_literal_glob(table_path(path, "fingerprints") if run else path)], "parquet")
         types = dict(frame.dtypes)
         for column_name in (name, "fingerprint"):
             if column_name not in types:

@@ -34,11 +34,15 @@ def local_path(path: str) -> str | None:
     return os.path.realpath(os.path.expanduser(path))
 
 
-def for_spark(path: str) -> str:
-    """A literal path in the form that Spark takes, whatever the cluster's default file system is."""
+def as_uri(path: str) -> str:
+    """A path that means the same file to Spark as to us, whatever the cluster's default file system is; for writing."""
     local = local_path(path)
-    # Spark reads every path as a glob.
-    return re.sub(r"([*?\[\]{}\\])", r"\\\1", f"file://{local}") if local else path
+    return f"file://{local}" if local else path
+
+
+def as_literal_glob(path: str) -> str:
+    """`as_uri` for reading: Spark takes what it reads as a glob, so the signs of one are escaped."""
+    return re.sub(r"([*?\[\]{}\\])", r"\\\1", as_uri(path)) if local_path(path) else path
 
 
 def expand(path: str) -> list[str]:
@@ -79,7 +83,7 @@ def _place(path: str) -> str:
     if local is not None:
         return local
     parts = urlsplit(path)
-    return f"{_ALIASES.get(parts.scheme, parts.scheme)}://{parts.netloc}{posixpath.normpath(parts.path)}"
+    return f"{_ALIASES.get(parts.scheme, parts.scheme)}://{parts.netloc}{posixpath.normpath('/' + parts.path.strip('/'))}"
 
 
 def join(directory: str, *names: str) -> str:

@@ -1,0 +1,167 @@
+import pytest
+
+from simhash_udf import fingerprint_text, near_duplicates
+from simhash_udf.errors import InputError, TooManyPairs
+from simhash_udf.pipeline import deduplicate
+from simhash_udf.report import report
+from simhash_udf.settings import Settings
+from tests.corpus import BODY, brute_force_pairs, components, corpus, edited, random_text
+
+TABLES = ("fingerprints", "pairs", "clusters", "decisions")
+
+
+@pytest.fixture(scope="module")
+def documents(spark):
+    return spark.createDataFrame(corpus(), "id string, text string")
+
+
+def pairs_of(found):
+    return {(row["id_a"], row["id_b"]): row["distance"] for row in found.pairs.collect()}
+
+
+def everything(found):
+    return {name: sorted(tuple(map(str, row)) for row in getattr(found, name).collect()) for name in (*TABLES, "kept")}
+
+
+def test_a_corpus_of_seven_documents_ends_as_written_here(spark):
+    other = random_text(9)
+    rows = [
+        ("1", BODY),
+        ("2", BODY.upper() + "!"),
+        ("3", other),
+        ("4", None),
+        ("5", ""),
+        ("6", other + " more"),
+        ("7", random_text(8)),
+    ]
+    found = near_duplicates(spark.createDataFrame(rows, "id string, text string"), max_distance=8)
+    near = (fingerprint_text(other) ^ fingerprint_text(other + " more")).bit_count()
+    assert 0 < near <= 8
+    assert pairs_of(found) == {("1", "2"): 0, ("3", "6"): near}
+    assert {row["id"]: tuple(row)[1:] for row in found.decisions.collect()} == {
+        "1": (False, "1", "2", 0, "same fingerprint"),
+        "2": (True, "1", "2", 0, "keeper"),
+        "3": (False, "3", "6", near, "within distance"),
+        "4": (True, None, None, None, "no features"),
+        "5": (True, None, None, None, "no features"),
+        "6": (True, "3", "6", 0, "keeper"),
+        "7": (True, None, None, None, "unique"),
+    }
+    assert sorted(row["id"] for row in found.kept.collect()) == ["2", "4", "5", "6", "7"]
+
+
+@pytest.mark.parametrize("max_distance", [0, 3, 6, 10])
+def test_pairs_and_clusters_equal_brute_force(documents, max_distance):
+    found = near_duplicates(documents, max_distance=max_distance)
+    expected = brute_force_pairs({i: fingerprint_text(text) for i, text in corpus()}, max_distance)
+    assert pairs_of(found) == expected
+    assert {row["id"]: row["cluster"] for row in found.clusters.collect()} == components(expected)
+
+
+def test_the_test_corpus_has_pairs_at_many_distances():
+    distances = brute_force_pairs({i: fingerprint_text(text) for i, text in corpus()}, 12).values()
+    assert len(set(distances)) >= 8
+
+
+@pytest.mark.parametrize(
+    ("partitions", "properties"),
+    [
+        (1, {"spark.sql.adaptive.enabled": "false"}),
+        (2, {"spark.sql.ansi.enabled": "false"}),
+        (7, {"spark.sql.execution.arrow.maxRecordsPerBatch": "2", "spark.sql.shuffle.partitions": "7"}),
+    ],
+)
+def test_partitions_batches_and_spark_settings_change_nothing(spark, documents, spark_conf, partitions, properties):
+    expected = everything(near_duplicates(documents))
+    spark_conf(properties)
+    assert everything(near_duplicates(documents.repartition(partitions, "text"))) == expected
+
+
+def test_spanning_pairs_give_the_same_clusters_and_decisions(documents):
+    every, few = near_duplicates(documents, max_distance=10), near_duplicates(documents, max_distance=10, pairs="spanning")
+    every_pair, few_pairs = pairs_of(every), pairs_of(few)
+    assert few_pairs.items() <= every_pair.items()
+    assert everything(few)["decisions"] == everything(every)["decisions"]
+
+
+def test_more_pairs_than_allowed_stop_the_run_with_their_number(documents):
+    number = len(brute_force_pairs({i: fingerprint_text(text) for i, text in corpus()}, 6))
+    with pytest.raises(TooManyPairs, match=rf"make {number} pairs .*more than max-pairs, 3; use --pairs spanning"):
+        near_duplicates(documents, max_pairs=3)
+    assert len(pairs_of(near_duplicates(documents, max_pairs=number))) == number
+
+
+def test_a_thousand_copies_in_any_script_leave_one_document(spark):
+    rows = [(i, "我们明天去看电影。") for i in range(1_000)]
+    found = near_duplicates(spark.createDataFrame(rows, "id int, text string"), pairs="spanning")
+    assert [row["id"] for row in found.kept.collect()] == [0]
+    assert found.pairs.count() == 999
+
+
+def test_boilerplate_shared_by_short_bodies_needs_no_pair(spark):
+    template = random_text("template", 60)
+    rows = [(i, f"{random_text(f'body {i}', 100)} {template}") for i in range(40)]
+    assert pairs_of(near_duplicates(spark.createDataFrame(rows, "id int, text string"))) == {}
+
+
+def test_a_larger_distance_finds_heavier_edits(spark):
+    rows = [("a", BODY), *((f"b{n}", edited(BODY, n)) for n in (1, 2, 4, 8))]
+    frame = spark.createDataFrame(rows, "id string, text string")
+    numbers = [len(pairs_of(near_duplicates(frame, max_distance=k))) for k in (0, 6, 12)]
+    assert numbers[0] == 0 < numbers[1] < numbers[2]
+
+
+def test_a_corpus_without_duplicates_is_kept_whole(spark):
+    rows = [(i, random_text(i)) for i in range(20)]
+    found = near_duplicates(spark.createDataFrame(rows, "id int, text string"))
+    assert (found.pairs.count(), found.clusters.count(), found.kept.count()) == (0, 0, 20)
+
+
+def test_a_corpus_without_any_feature_is_kept_whole(spark):
+    found = near_duplicates(spark.createDataFrame([(1, None), (2, "")], "id int, text string"))
+    assert {row["reason"] for row in found.decisions.collect()} == {"no features"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([], "no documents"),
+        (
+            [("a", "x"), ("b", "y"), ("a", "z"), ("a", "z")],
+            "'id' must name each document, but 1 of its values.*'a' \\(3 times\\)",
+        ),
+        ([(None, "x"), ("b", "y")], "1 records of the input are no documents: the id is null"),
+    ],
+)
+def test_a_corpus_that_cannot_be_used_is_refused(spark, rows, said):
+    with pytest.raises(InputError, match=said):
+        near_duplicates(spark.createDataFrame(rows, "id string, text string"))
+
+
+def test_features_of_ones_own_take_the_place_of_text(spark):
+    rows = [(1, [("a", 1.0), ("b", 2.0)]), (2, [("b", 4.0), ("a", 2.0)]), (3, [("z", 1.0)]), (4, [])]
+    frame = spark.createDataFrame(rows, "key int, words array<struct<feature:string,weight:double>>")
+    assert pairs_of(near_duplicates(frame, id="key", features="words", max_distance=0)) == {(1, 2): 0}
+
+
+def test_columns_of_the_corpus_named_like_ours_survive(spark):
+    schema = "id string, text string, fingerprint string, cluster int, distance int, keeper string, _metadata int"
+    frame = spark.createDataFrame([("a", BODY, "f", 1, 2, "k", 3), ("b", BODY, "f", 1, 2, "k", 3)], schema)
+    kept = near_duplicates(frame).kept
+    assert kept.columns == frame.columns
+    assert [tuple(row) for row in kept.collect()] == [("a", BODY, "f", 1, 2, "k", 3)]
+
+
+def test_text_is_gone_below_the_fingerprints_and_no_join_is_a_product(documents, capsys):
+    plans = {}
+
+    def store(name, table):
+        table.explain()
+        plans[name] = capsys.readouterr().out
+        return table.localCheckpoint()
+
+    found = deduplicate(documents, Settings(), store)
+    report(found, 0, found.kept.count())
+    assert {"fingerprints", "groups", "fingerprint_pairs", "pairs", "clusters", "decisions", "kept"} == plans.keys()
+    assert not any("NestedLoop" in plan or "Cartesian" in plan for plan in plans.values())
+    assert not any("text#" in plan for name, plan in plans.items() if name not in ("fingerprints", "kept"))

@@ -1,0 +1,101 @@
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from simhash_udf.errors import SettingsError
+from simhash_udf.settings import Settings, flag, parse, toml_template
+
+KNOBS = [knob.name for knob in dataclasses.fields(Settings)]
+TEMPLATE = Path(__file__).parent.parent / "conf" / "dedup.toml"
+
+
+def test_defaults_are_what_the_readme_says():
+    settings = Settings()
+    assert (settings.unit, settings.ngram, settings.weighting, settings.max_distance) == ("word", 2, "log", 6)
+    assert (settings.pairs, settings.max_pairs, settings.on_bad_input, settings.if_exists) == ("all", 100_000_000, "fail", "fail")
+
+
+def test_every_knob_has_a_help_sentence():
+    assert all(knob.metadata["help"].endswith(".") for knob in dataclasses.fields(Settings))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"max_distance": 13}, "max-distance is 13; it must be a whole number from 0 to 12"),
+        ({"max_distance": -1}, "from 0 to 12"),
+        ({"max_distance": 3.0}, "max-distance is 3.0; it must be a whole number"),
+        ({"max_distance": True}, "whole number"),
+        ({"unit": "line"}, "unit is 'line'; it must be one of word, char"),
+        ({"ngram": 0}, "ngram is 0; it must be a whole number from 1"),
+        ({"weighting": 3}, "weighting is 3; it must be a text"),
+        ({"max_pairs": -1}, "max-pairs is -1; it must be 0 or more"),
+        ({"input": (1,)}, "input is"),
+        ({"if_exists": "append"}, "fail, replace"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_what_it_may_be(wrong, said):
+    with pytest.raises(SettingsError, match=said):
+        Settings(**wrong)
+
+
+def test_flags_win_over_the_file_and_the_file_over_defaults(tmp_path):
+    (tmp_path / "s.toml").write_text('input = ["a", "b"]\nmax-distance = 3\nngram = 1\n')
+    settings, given = parse("", KNOBS, ["--config", f"{tmp_path}/s.toml", "--output", "o", "--max-distance", "8", "--dry-run"])
+    assert (settings.input, settings.output, settings.max_distance, settings.ngram) == (("a", "b"), "o", 8, 1)
+    assert given.dry_run
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("max-distanse = 3", "did you mean 'max-distance'"),
+        ("max_distance = 3", "did you mean 'max-distance'"),
+        ("zzz = 1", "the keys are input, output"),
+        ("ngram = ", "is not TOML"),
+        ('ngram = "2"', "ngram is '2'; it must be a whole number"),
+    ],
+)
+def test_a_wrong_file_is_refused(tmp_path, content, said):
+    (tmp_path / "s.toml").write_text(content)
+    with pytest.raises(SettingsError, match=said):
+        parse("", KNOBS, ["--config", f"{tmp_path}/s.toml", "--input", "i", "--output", "o"])
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(SettingsError, match="cannot be read"):
+        parse("", KNOBS, ["--config", f"{tmp_path}/none.toml", "--input", "i", "--output", "o"])
+
+
+@pytest.mark.parametrize("arguments", [[], ["--input", "i"], ["--output", "o"], ["--no-such-flag"], ["--max-dist", "3"]])
+def test_a_command_line_that_lacks_something_exits_with_2(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        parse("", KNOBS, arguments)
+    assert ended.value.code == 2
+    assert "error" in capsys.readouterr().err
+
+
+def test_help_names_every_knob(capsys):
+    with pytest.raises(SystemExit):
+        parse("", KNOBS, ["--help"])
+    shown = capsys.readouterr().out
+    assert all(f"--{flag(name)}" in shown for name in KNOBS)
+
+
+def test_the_settings_file_in_conf_is_the_template():
+    assert TEMPLATE.read_text(encoding="utf-8") == toml_template()
+
+
+def test_the_settings_file_gives_the_defaults_when_its_keys_are_uncommented(tmp_path):
+    lines = [line.removeprefix("# ") if " = " in line else line for line in toml_template().splitlines()]
+    (tmp_path / "s.toml").write_text("\n".join(lines))
+    settings, _ = parse("", KNOBS, ["--config", f"{tmp_path}/s.toml", "--input", "i", "--output", "o"])
+    assert settings == Settings(input=("i",), output="o")
+
+
+def test_the_settings_id_tells_all_that_changes_a_fingerprint_and_nothing_else():
+    ids = {Settings(unit=u, ngram=n, weighting=w).fingerprint_id for u in ("word", "char") for n in (1, 2) for w in ("tf", "log")}
+    assert len(ids) == 8
+    assert Settings(max_distance=9, output="x").fingerprint_id == Settings().fingerprint_id
+    assert Settings(features_column="f").fingerprint_id == "simhash64-v1/features"
