@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import reduce
 from typing import Any
 
@@ -46,13 +47,16 @@ def read_documents(spark: SparkSession, settings: Settings) -> DataFrame:
 
 
 def _read(read: Any, files: list[str], chosen: str) -> DataFrame:
-    from pyspark.errors import PySparkException
-
     try:
         # Parquet takes several paths, JSON a list of them.
         frame: DataFrame = read(*files) if chosen == "parquet" else read(files)
-    except PySparkException as error:
-        reason = str(error).split("\n", 1)[0].split("SQLSTATE")[0].strip()
+    except Exception as error:
+        # Spark tells of a file that it cannot read in errors of several classes, some only known to its JVM bridge.
+        if not type(error).__module__.startswith(("pyspark.", "py4j.")):
+            raise
+        text = str(error)
+        named = re.search(r"\[[A-Z_.]+\] [^\n]*", text)
+        reason = (named[0] if named else text.split("\n", 1)[0]).split("SQLSTATE")[0].strip()
         raise InputError(f"the input cannot be read as {_WANTED[chosen]}: {reason}") from error
     return frame
 

@@ -1,0 +1,270 @@
+import gzip
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from simhash_udf import fingerprint_text
+from simhash_udf.errors import InputError, OutputError
+from simhash_udf.job import explain
+from simhash_udf.run import table_path
+from simhash_udf.settings import Settings
+from tests.corpus import brute_force_pairs, corpus
+
+ROOT = Path(__file__).parent.parent
+JOBS = ROOT / "jobs"
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(f"job_{name}", JOBS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, name)
+
+
+dedup, fingerprint, pairs = load("dedup"), load("fingerprint"), load("pairs")
+
+
+def command(name, *arguments, **environment):
+    """Run a job as a user does, with a PATH on which this Python is not."""
+    java = Path(os.environ.get("JAVA_HOME", "/usr")) / "bin"
+    env = {"PATH": f"{java}:/usr/bin:/bin", "HOME": os.environ.get("HOME", "/"), **environment}
+    env |= {key: os.environ[key] for key in ("JAVA_HOME",) if key in os.environ}
+    words = [sys.executable, str(JOBS / f"{name}.py"), *map(str, arguments)]
+    return subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+
+
+def read(output, name):
+    return pq.read_table(table_path(str(output), name)).to_pylist()
+
+
+def pairs_of(output):
+    return {(row["id_a"], row["id_b"]): row["distance"] for row in read(output, "pairs")}
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory):
+    path = tmp_path_factory.mktemp("input") / "corpus.jsonl.gz"
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        for identity, text in corpus():
+            file.write(json.dumps({"key": identity, "body": text, "n": len(text or "")}) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def parquet(tmp_path_factory):
+    path = tmp_path_factory.mktemp("input") / "corpus.parquet"
+    ids, texts = zip(*corpus(), strict=True)
+    pq.write_table(pa.table({"id": pa.array(ids), "text": pa.array(texts)}), path)
+    return path
+
+
+def test_a_job_runs_from_its_command_line_with_a_settings_file_and_flags(lines, tmp_path):
+    (tmp_path / "s.toml").write_text('id-column = "key"\ntext-column = "body"\nmax-distance = 1\n')
+    out = tmp_path / "out"
+    done = command(
+        "dedup", "--config", tmp_path / "s.toml", "--input", lines, "--output", out, "--max-distance", 8, PYTHONHASHSEED="1"
+    )
+    assert done.returncode == 0, done.stderr
+    assert pairs_of(out) == brute_force_pairs({i: fingerprint_text(text) for i, text in corpus()}, 8)
+    manifest, report = (json.loads((out / name).read_text()) for name in ("manifest.json", "report.json"))
+    assert set(manifest["tables"]) == {"fingerprints", "fingerprint_pairs", "pairs", "clusters", "decisions", "kept"}
+    assert {name: table["rows"] for name, table in manifest["tables"].items()} == {
+        name: len(read(out, name)) for name in manifest["tables"]
+    }
+    assert (report["documents"]["documents"], report["documents"]["without_features"]) == (120, 6)
+    assert sum(report["pairs_by_distance"].values()) == len(pairs_of(out))
+    assert report["kept"] + report["dropped"] == 120
+    assert {"id": "d000"}.keys() <= read(out, "decisions")[0].keys()
+    assert set(read(out, "kept")[0]) == {"key", "body", "n"}
+    assert "Traceback" not in done.stderr
+
+
+def test_a_job_that_fails_says_why_in_one_line_and_exits_with_its_code(tmp_path):
+    (tmp_path / "broken.jsonl").write_text('{"id": 1, "text": "a"}\n{"id": 2, "tex\n')
+    done = command("dedup", "--input", tmp_path / "broken.jsonl", "--output", tmp_path / "out")
+    assert done.returncode == InputError.exit_code
+    assert re.search(
+        r"InputError: 1 records of the input are no documents: the record is not valid JSON in .*broken.jsonl", done.stderr
+    )
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--max-distance", "13"], 2, "SettingsError: max-distance is 13"),
+        (["--max-distance", "three"], 2, "invalid int value"),
+        (["--weighting", "idf"], 2, "invalid choice"),
+        (["--config", "/nowhere.toml"], 2, "cannot be read"),
+    ],
+)
+def test_wrong_settings_end_before_spark_starts(arguments, code, said):
+    done = command("dedup", "--input", "i", "--output", "o", *arguments)
+    assert done.returncode == code
+    assert said in done.stderr
+
+
+def test_spark_submit_runs_a_job(parquet, tmp_path):
+    submit = Path(sys.executable).parent / "spark-submit"
+    words = [str(submit), "--properties-file", str(ROOT / "conf" / "spark-local.conf"), str(JOBS / "dedup.py")]
+    env = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    words += ["--input", str(parquet), "--output", str(tmp_path / "out")]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert pairs_of(tmp_path / "out") == brute_force_pairs({i: fingerprint_text(text) for i, text in corpus()}, 6)
+
+
+def test_stored_fingerprints_give_the_pairs_that_the_whole_job_gives(spark, parquet, tmp_path):
+    fingerprint(spark, Settings(input=str(parquet), output=f"{tmp_path}/prints"), False)
+    for settings in ({"max_distance": 3}, {"max_distance": 10}):
+        out = f"{tmp_path}/{settings['max_distance']}"
+        pairs(spark, Settings(input=f"{tmp_path}/prints", output=out, **settings), False)
+        assert pairs_of(out) == brute_force_pairs({i: fingerprint_text(text) for i, text in corpus()}, **settings)
+
+
+def test_fingerprints_of_other_settings_are_not_compared(spark, parquet, tmp_path):
+    for ngram in (1, 2):
+        fingerprint(spark, Settings(input=str(parquet), output=f"{tmp_path}/{ngram}", ngram=ngram), False)
+    both = Settings(input=(f"{tmp_path}/1", f"{tmp_path}/2"), output=f"{tmp_path}/out")
+    with pytest.raises(InputError, match=r"different settings cannot be compared.*word/2/log.*word/1/log"):
+        pairs(spark, both, False)
+
+
+def test_fingerprints_from_elsewhere_are_compared(spark, tmp_path):
+    pq.write_table(pa.table({"url": ["b", "a", "c"], "fingerprint": pa.array([-1, -2, 5])}), tmp_path / "f.parquet")
+    pairs(spark, Settings(input=f"{tmp_path}/f.parquet", output=f"{tmp_path}/out", id_column="url"), False)
+    assert pairs_of(tmp_path / "out") == {("a", "b"): 1}
+
+
+@pytest.mark.parametrize("column", [{"id": [1]}, {"id": [1], "fingerprint": ["ff"]}, {"name": [1], "fingerprint": [1]}])
+def test_tables_that_hold_no_fingerprints_are_refused(spark, tmp_path, column):
+    pq.write_table(pa.table(column), tmp_path / "f.parquet")
+    with pytest.raises(InputError, match=r"fingerprint|'id'"):
+        pairs(spark, Settings(input=f"{tmp_path}/f.parquet", output=f"{tmp_path}/out"), False)
+
+
+def test_bad_records_are_rejected_counted_and_listed_when_asked(spark, tmp_path):
+    (tmp_path / "in.jsonl").write_text(
+        '{"id": "a", "text": "x y"}\n{"id": "b", "te\n{"text": "no id"}\n\n{"id": "c", "text": "x y"}\n'
+    )
+    dedup(spark, Settings(input=f"{tmp_path}/in.jsonl", output=f"{tmp_path}/out", on_bad_input="reject"), False)
+    rejected = sorted((row["reason"], row["record"]) for row in read(tmp_path / "out", "rejects"))
+    assert rejected == [("the id is null", None), ("the record is not valid JSON", '{"id": "b", "te')]
+    assert all(row["file"].endswith("in.jsonl") for row in read(tmp_path / "out", "rejects"))
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["documents"]["rejected"] == 2
+    assert [tuple(row.items()) for row in read(tmp_path / "out", "kept")] == [(("id", "a"), ("text", "x y"))]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json.gz", "ndjson.bz2", "parquet", "jsonl.zst"])
+def test_every_format_gives_the_same_fingerprints(spark, tmp_path, ending):
+    rows = [{"id": f"{i}", "text": text} for i, text in enumerate(["你好 world", "plain words here", "Ünïcode ébé"])]
+    raw = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+    if ending == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "in.parquet")
+    else:
+        packed = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}.get(ending.rpartition(".")[2])
+        with (
+            pa.CompressedOutputStream(f"{tmp_path}/in.{ending}", packed)
+            if packed
+            else open(f"{tmp_path}/in.{ending}", "wb") as file
+        ):
+            file.write(raw)
+    fingerprint(spark, Settings(input=f"{tmp_path}/in.{ending}", output=f"{tmp_path}/out"), False)
+    found = {row["id"]: row["fingerprint"] & (1 << 64) - 1 for row in read(tmp_path / "out", "fingerprints")}
+    assert found == {row["id"]: fingerprint_text(row["text"]) for row in rows}
+
+
+def test_several_inputs_and_globs_are_one_corpus(spark, tmp_path):
+    for name, identity in (("a one", 1), ("b[2]", 2), ("c", 3)):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"id": identity, "text": "same words here"}) + "\n")
+    settings = Settings(input=(f"{tmp_path}/[ab]*.jsonl", f"{tmp_path}/c.jsonl"), output=f"{tmp_path}/out")
+    dedup(spark, settings, False)
+    assert len(read(tmp_path / "out", "pairs")) == 3
+
+
+@pytest.mark.parametrize(
+    ("files", "given", "said"),
+    [
+        ({}, "none.jsonl", "no file or directory is there"),
+        ({}, "*.jsonl", "the glob matches nothing"),
+        ({"a.txt": "x"}, "a.txt", "format .* cannot be told: no file name ends in .parquet"),
+        ({"a.jsonl": "{}", "b.parquet": "x"}, ".", "both .* are there"),
+        ({"a.jsonl": ""}, "a.jsonl", "has no document"),
+        ({"a.jsonl": "\n\n"}, "a.jsonl", "has no document"),
+        ({"a.jsonl": "not json\n"}, "a.jsonl", "has no document"),
+        ({"a.parquet": "not parquet"}, "a.parquet", "cannot be read as Parquet"),
+        ({"a.parquet": ""}, "a.parquet", "cannot be read as Parquet"),
+        ({"a.jsonl": '{"id": 1, "text": 5}'}, "a.jsonl", "must be a string"),
+        ({"a.jsonl": '{"id": 1, "body": "x"}'}, "a.jsonl", "column 'text' is not in the input, which has 'body', 'id'"),
+        ({"a.jsonl": '{"id": 1, "text": "x"}\n{"id": 1, "text": "y"}'}, "a.jsonl", r"1 \(2 times\)"),
+        ({"a.jsonl": '{"id": null, "text": "x"}\n{"id": 1, "text": "y"}'}, "a.jsonl", "the id is null"),
+    ],
+)
+def test_an_input_that_cannot_be_used_is_an_error_that_says_what_to_do(spark, tmp_path, files, given, said):
+    (tmp_path / "in").mkdir()
+    for name, content in files.items():
+        (tmp_path / "in" / name).write_text(content)
+    with pytest.raises(InputError, match=said):
+        dedup(spark, Settings(input=f"{tmp_path}/in/{given}", output=f"{tmp_path}/out"), False)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_parquet_file_is_named(spark, parquet, tmp_path):
+    raw = bytearray(parquet.read_bytes())
+    raw[10 : len(raw) // 2] = bytes(len(raw) // 2 - 10)
+    (tmp_path / "damaged.parquet").write_bytes(raw)
+    with pytest.raises(Exception) as failed:  # noqa: PT011
+        dedup(spark, Settings(input=f"{tmp_path}/damaged.parquet", output=f"{tmp_path}/out"), False)
+    code, message = explain(failed.value)
+    assert code == InputError.exit_code
+    assert "damaged.parquet cannot be read" in message
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("place", ["in", "in/out", ".", "in/../in"])
+@pytest.mark.parametrize("if_exists", ["fail", "replace"])
+def test_an_output_over_inside_or_around_the_input_is_refused_before_anything_is_written(spark, tmp_path, place, if_exists):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_text('{"id": 1, "text": "x"}\n')
+    with pytest.raises(OutputError, match="nothing was written"):
+        dedup(spark, Settings(input=f"{tmp_path}/in", output=f"{tmp_path}/{place}", if_exists=if_exists), False)
+    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == ["in", "in/a.jsonl"]
+    assert (tmp_path / "in" / "a.jsonl").read_text() == '{"id": 1, "text": "x"}\n'
+
+
+@pytest.mark.parametrize("job", [dedup, fingerprint])
+def test_a_dry_run_says_what_it_would_do_and_writes_nothing(spark, parquet, tmp_path, capsys, job):
+    job(spark, Settings(input=str(parquet), output=f"{tmp_path}/out"), True)
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("simhash64-v1/word/2/log", str(parquet), "id                string", "fingerprints/"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ids_of_json_keep_all_their_digits_and_their_zeros(spark, tmp_path):
+    ids = ["01", "1", "1 ", "9007199254740993"]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps({"id": i, "text": "a b c"}) + "\n" for i in ids))
+    numbers = [9007199254740993, 9007199254740992, -1, 18446744073709551615]
+    (tmp_path / "n.jsonl").write_text("".join(json.dumps({"id": i, "text": "a b c"}) + "\n" for i in numbers))
+    for name, expected in (("s", ids), ("n", numbers)):
+        dedup(spark, Settings(input=f"{tmp_path}/{name}.jsonl", output=f"{tmp_path}/{name}"), False)
+        assert sorted(int(row["id"]) if name == "n" else row["id"] for row in read(tmp_path / name, "decisions")) == sorted(
+            expected
+        )
+
+
+def test_columns_of_files_with_different_columns_all_survive(spark, tmp_path):
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"id": [1], "text": ["a b"], "left": [5]}), tmp_path / "in" / "a.parquet")
+    pq.write_table(pa.table({"id": [2], "text": ["c d"], "right": ["r"]}), tmp_path / "in" / "b.parquet")
+    dedup(spark, Settings(input=f"{tmp_path}/in", output=f"{tmp_path}/out"), False)
+    kept = {row["id"]: (row["left"], row["right"]) for row in read(tmp_path / "out", "kept")}
+    assert kept == {1: (5, None), 2: (None, "r")}

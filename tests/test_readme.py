@@ -1,0 +1,45 @@
+import doctest
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def commands():
+    blocks = re.findall(r"```\n(.*?)```", README, re.DOTALL)
+    joined = "\n".join(blocks).replace("\\\n", " ")
+    return [line for line in joined.splitlines() if "jobs/" in line]
+
+
+def test_the_python_at_the_prompt_gives_what_the_readme_shows():
+    assert doctest.testfile(str(ROOT / "README.md"), module_relative=False).attempted >= 4
+    assert doctest.testfile(str(ROOT / "README.md"), module_relative=False).failed == 0
+
+
+def test_the_make_targets_of_the_readme_are_there():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert {"demo", "test", "setup"} <= set(re.findall(r"make ([a-z]+)", README)) & targets
+
+
+@pytest.mark.parametrize("line", commands())
+def test_the_flags_of_the_commands_in_the_readme_exist(line):
+    words = shlex.split(line)
+    at = next(i for i, word in enumerate(words) if word.startswith("jobs/"))
+    assert (ROOT / words[at]).is_file()
+    source = (ROOT / words[at]).read_text(encoding="utf-8")
+    from simhash_udf.settings import Settings, parse
+
+    knobs = re.findall(r'"(\w+)"', source.split("KNOBS = ")[1].split("TABLES")[0]) or [*Settings.__dataclass_fields__]
+    parse("", knobs, words[at + 1 :])
+
+
+def test_the_tables_of_the_readme_are_those_of_the_code():
+    from simhash_udf.tables import TABLES
+
+    for table, columns in TABLES.items():
+        row = next(line for line in README.splitlines() if line.startswith(f"| `{table}` |"))
+        assert all(f"`{column}`" in row for column in columns)

@@ -1,0 +1,54 @@
+from pathlib import Path
+
+import pytest
+
+from simhash_udf.errors import SettingsError
+from simhash_udf.session import check_java, memory_bytes, read_properties
+
+CONF = Path(__file__).parent.parent / "conf"
+
+
+@pytest.mark.parametrize("name", ["spark-local.conf", "spark-cluster.conf"])
+def test_the_property_files_are_read(name):
+    properties = read_properties(CONF / name)
+    assert properties["spark.sql.sources.partitionColumnTypeInference.enabled"] == "false"
+    assert all(value and "#" not in value for value in properties.values())
+
+
+@pytest.mark.parametrize("line", ["spark.x", "driver.memory 4g"])
+def test_a_line_that_is_no_property_is_named(tmp_path, line):
+    (tmp_path / "x.conf").write_text(f"# fine\n{line}\n")
+    with pytest.raises(SettingsError, match="line 2 of"):
+        read_properties(tmp_path / "x.conf")
+
+
+def test_the_memory_found_is_that_of_a_machine():
+    assert 1 << 28 < memory_bytes() < 1 << 50
+
+
+def java(directory, shown):
+    (directory / "bin").mkdir(parents=True)
+    program = directory / "bin" / "java"
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{shown}\"' >&2\n")
+    program.chmod(0o755)
+    return str(directory)
+
+
+@pytest.mark.parametrize("shown", ["17.0.15", "21", "25-ea"])
+def test_java_that_spark_can_use_is_accepted(monkeypatch, tmp_path, shown):
+    monkeypatch.setenv("JAVA_HOME", java(tmp_path / "jdk", shown))
+    check_java()
+
+
+@pytest.mark.parametrize("shown", ["1.8.0_392", "11.0.21", "16.0.2"])
+def test_java_that_is_too_old_is_refused_with_the_cure(monkeypatch, tmp_path, shown):
+    monkeypatch.setenv("JAVA_HOME", java(tmp_path / "jdk", shown))
+    with pytest.raises(SettingsError, match="install Java 17 or newer"):
+        check_java()
+
+
+def test_no_java_at_all_is_refused_with_the_cure(monkeypatch, tmp_path):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SettingsError, match="no java is on the PATH; install"):
+        check_java()
