@@ -91,11 +91,28 @@ def log(message: str) -> None:
 
 
 def describe(settings: Settings, knobs: Sequence[str], frame: DataFrame, tables: Sequence[str]) -> str:
-    """What a dry run prints: the settings, the columns found, and the tables that would be written."""
+    """What a dry run prints: the settings, what the input holds, how the search would run, and the tables it would write."""
     shown: dict[str, Any] = {name.replace("_", "-"): getattr(settings, name) for name in knobs}
+    rows = frame.count()
     lines = ["settings"]
     lines += [f"  {name:17} {', '.join(value) if isinstance(value, tuple) else value}" for name, value in shown.items()]
-    lines += [f"  {'settings id':17} {settings.fingerprint_id}", "columns of the input"]
+    lines += [f"  {'settings id':17} {settings.fingerprint_id}", f"input of {rows:,} rows, with the columns"]
     lines += [f"  {field.name:17} {field.dataType.simpleString()}" for field in frame.schema]
+    if "max_distance" in knobs:
+        lines += ["search, if all fingerprints were distinct and evenly spread", *_plan_lines(rows, settings.max_distance)]
     lines += [f"tables that would be written to {settings.output}", *(f"  {name}/" for name in tables)]
     return "\n".join(lines)
+
+
+def _plan_lines(rows: int, max_distance: int) -> list[str]:
+    from simhash_udf.core.blocks import plan_search
+
+    plan = plan_search(rows, max_distance)
+    lines = [
+        f"  {'shuffled':17} {plan.rows_shuffled:,} fingerprints, {plan.bytes_shuffled / 1e6:,.1f} MB, in {plan.tasks} tasks",
+        f"  {'comparisons':17} {plan.comparisons:,.0f}",
+        f"  {'chance pairs':17} {plan.chance_pairs:,.3g} of unrelated documents are expected within {max_distance} bits",
+    ]
+    if plan.chance_pairs > rows:
+        lines.append(f"  {'warning':17} these outnumber the documents: a smaller --max-distance would be right")
+    return lines

@@ -33,6 +33,7 @@ def open_session(name: str, properties_file: Path) -> SparkSession:
     if not submitted:
         check_java()
         properties = {"spark.master": "local[*]", "spark.driver.memory": f"{heap_gib(memory_bytes())}g"}
+        properties["spark.ui.showConsoleProgress"] = str(sys.stderr.isatty()).lower()
         properties |= read_properties(properties_file)
         logging_file = properties_file.with_name("log4j2.properties").as_uri()
         properties.setdefault("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging_file}")

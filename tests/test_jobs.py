@@ -13,7 +13,7 @@ import pytest
 
 from simhash_udf import fingerprint_text
 from simhash_udf.errors import InputError, OutputError
-from simhash_udf.job import explain
+from simhash_udf.job import _plan_lines, explain
 from simhash_udf.run import table_path
 from simhash_udf.settings import Settings
 from tests.corpus import brute_force_pairs, corpus
@@ -246,7 +246,14 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(spark, parquet, tmp_
     job(spark, Settings(input=str(parquet), output=f"{tmp_path}/out"), True)
     shown = capsys.readouterr().out
     assert all(word in shown for word in ("simhash64-v1/word/2/log", str(parquet), "id                string", "fingerprints/"))
+    assert "input of 120 rows" in shown
+    assert ("chance pairs" in shown) is (job is dedup)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("max_distance", "warned"), [(6, False), (12, True)])
+def test_a_dry_run_warns_where_chance_pairs_outnumber_documents(max_distance, warned):
+    assert any("outnumber" in line for line in _plan_lines(10_000_000, max_distance)) is warned
 
 
 def test_ids_of_json_keep_all_their_digits_and_their_zeros(spark, tmp_path):
