@@ -22,7 +22,7 @@ $(READY): pyproject.toml
 		{ echo "the environment cannot be made; on Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@echo "compiling the kernels, once for this checkout"
-	$(BIN)/python -c 'from simhash_udf import fingerprint_text; fingerprint_text("compiled")'
+	$(BIN)/python tools/compile_kernels.py
 	@touch $(READY)
 
 demo: setup ## Run the whole job on a generated corpus with known duplicates, and show what it found

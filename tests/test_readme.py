@@ -1,6 +1,10 @@
 import doctest
+import gzip
+import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +39,19 @@ def test_the_flags_of_the_commands_in_the_readme_exist(line):
 
     knobs = re.findall(r'"(\w+)"', source.split("KNOBS = ")[1].split("TABLES")[0]) or [*Settings.__dataclass_fields__]
     parse("", knobs, words[at + 1 :])
+
+
+def test_the_local_commands_of_the_readme_run_as_they_stand(tmp_path):
+    with gzip.open(tmp_path / "my.jsonl.gz", "wt") as file:
+        file.writelines(json.dumps({"id": i, "text": "the same few words"}) + "\n" for i in range(3))
+    local = [line for line in commands() if line.startswith(".venv/bin/python jobs/")]
+    assert [re.search(r"jobs/(\w+)", line)[1] for line in local] == ["dedup", "fingerprint", "pairs"]
+    for line in local:
+        words = [sys.executable, str(ROOT / shlex.split(line)[1]), *shlex.split(line)[2:]]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "result" / "report.json").read_text())["kept"] == 1
+    assert json.loads((tmp_path / "pairs-8" / "report.json").read_text())["pairs_by_distance"] == {"0": 3}
 
 
 def test_the_tables_of_the_readme_are_those_of_the_code():

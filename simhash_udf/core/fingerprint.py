@@ -367,7 +367,7 @@ def _is_string(kind: pa.DataType) -> bool:
 def _validity(array: pa.Array) -> Any:
     if array.null_count == 0:
         return np.ones(len(array), np.bool_)
-    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+    return np.array(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _string_buffers(array: pa.Array) -> tuple[Any, Any, Any]:
@@ -383,7 +383,14 @@ def _string_buffers(array: pa.Array) -> tuple[Any, Any, Any]:
     large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     _, offset_buffer, data_buffer = array.buffers()
     if len(array) == 0 or offset_buffer is None:
-        return np.zeros(1, np.uint8), np.zeros(len(array) + 1, np.int64), _validity(array)
+        return _read_only(np.zeros(1, np.uint8)), np.zeros(len(array) + 1, np.int64), _validity(array)
     offsets = np.frombuffer(offset_buffer, np.int64 if large else np.int32)[array.offset : array.offset + len(array) + 1]
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None and data_buffer.size else np.zeros(1, np.uint8)
-    return data, offsets.astype(np.int64), _validity(array)
+    return _read_only(data), offsets.astype(np.int64), _validity(array)
+
+
+def _read_only(data: Any) -> Any:
+    """Whatever the buffer is, so that Numba compiles for one kind of array."""
+    view = data.view()
+    view.flags.writeable = False
+    return view

@@ -1,6 +1,7 @@
 import math
 import random
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -165,3 +166,13 @@ def test_the_mean_distance_of_documents_follows_the_angle_between_their_features
         b = fingerprint_features((name, 1.0) for name in names[400 - shared :])
         distances.append((a ^ b).bit_count())
     assert np.mean(distances) == pytest.approx(mean, rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["README.md", "DESIGN.md", "LICENSE", "docs/test_vectors.json"])
+def test_fingerprints_of_real_text_equal_those_of_the_reference(name):
+    text = (Path(__file__).parent.parent.parent / name).read_text(encoding="utf-8")
+    parts = [text, *text.split("\n\n")]
+    for unit, ngram, weighting in SETTINGS:
+        found = fingerprint_array(pa.array(parts), unit=unit, ngram=ngram, weighting=weighting).to_pylist()
+        expected = [oracle.fingerprint(part, unit, ngram, weighting) for part in parts]
+        assert found == [None if value is None else signed(value) for value in expected]
