@@ -120,6 +120,8 @@ class Run:
         if self._old is None:
             storage.write_text(storage.join(self.output, REPORT), json.dumps(report, indent=2, default=str) + "\n")
         storage.write_text(storage.join(self.output, MANIFEST), json.dumps(manifest, indent=2) + "\n")
+        # From here on the result is complete: an error in what follows must not remove it.
+        self._written, self._place = [], ""
         if self._old is not None:
             storage.write_text(storage.join(self.output, REPORT), json.dumps(report, indent=2, default=str) + "\n")
             self._remove_replaced()

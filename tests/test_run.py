@@ -83,6 +83,23 @@ def test_a_failed_run_removes_its_own_and_leaves_an_old_result(spark, tmp_path):
     assert names_in(str(output)) == ["manifest.json", "pairs", "report.json"]
 
 
+def interrupt_after_publishing(spark, output):
+    with Run(spark, Settings(output=str(output), if_exists="replace"), print) as run:
+        run.store("pairs", spark.createDataFrame([(2, 1)], "id_a int, id_b int"))
+        run.publish({})
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_an_error_after_the_manifest_leaves_the_new_result(spark, tmp_path, before):
+    output = tmp_path / "out"
+    if before:
+        write_run(spark, output, 1)
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_after_publishing(spark, output)
+    assert values(spark, output) == [2]
+
+
 def test_what_a_killed_run_left_is_refused_and_can_be_replaced(spark, tmp_path):
     output = tmp_path / "out"
     run = Run(spark, Settings(output=str(output)), print).__enter__()
