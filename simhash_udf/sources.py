@@ -94,8 +94,9 @@ def read_fingerprints(spark: SparkSession, settings: Settings) -> DataFrame:
 
 
 def source_file(frame: DataFrame) -> Column:
-    """The column that names the file a row was read from."""
-    return F.col("_metadata.file_path")
+    """The column that names the file a row was read from; NULL where a column of the input hides it."""
+    hidden = any(name.lower() == "_metadata" for name in frame.columns)
+    return F.lit(None) if hidden else F.col("_metadata.file_path")
 
 
 def _format_of(paths: list[str]) -> str:

@@ -275,3 +275,9 @@ def test_columns_of_files_with_different_columns_all_survive(spark, tmp_path):
     dedup(spark, Settings(input=f"{tmp_path}/in", output=f"{tmp_path}/out"), False)
     kept = {row["id"]: (row["left"], row["right"]) for row in read(tmp_path / "out", "kept")}
     assert kept == {1: (5, None), 2: (None, "r")}
+
+
+def test_a_column_named_like_sparks_own_metadata_survives(spark, tmp_path):
+    pq.write_table(pa.table({"id": [1], "text": ["a b"], "_metadata": [5]}), tmp_path / "in.parquet")
+    dedup(spark, Settings(input=f"{tmp_path}/in.parquet", output=f"{tmp_path}/out"), False)
+    assert read(tmp_path / "out", "kept") == [{"id": 1, "text": "a b", "_metadata": 5}]

@@ -77,7 +77,9 @@ def check_columns(source: DataFrame, settings: Settings) -> None:
     content = settings.features_column or settings.text_column
     content_flag = "--features-column" if settings.features_column else "--text-column"
     for name, option in ((settings.id_column, "--id-column"), (content, content_flag)):
-        if source.columns.count(name) != 1:
+        # Spark tells columns apart without regard to case.
+        alike = sum(other.lower() == name.lower() for other in source.columns)
+        if name not in source.columns or alike > 1:
             have = ", ".join(repr(other) for other in source.columns)
             problem = "is not in the input" if name not in source.columns else "is in the input more than once"
             raise InputError(f"column {name!r} {problem}, which has {have}; name the right one with {option}")

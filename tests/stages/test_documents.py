@@ -54,8 +54,9 @@ def test_columns_that_cannot_serve_are_named_with_the_cure(spark, schema, settin
         check_columns(spark.createDataFrame([], schema), Settings(**settings))
 
 
-def test_a_column_that_is_there_twice_is_refused(spark):
-    source = spark.createDataFrame([(1, 2, "x")], "id int, other int, text string").toDF("id", "id", "text")
+@pytest.mark.parametrize("names", [("id", "id", "text"), ("id", "ID", "text"), ("id", "Text", "text")])
+def test_a_column_that_is_there_twice_is_refused(spark, names):
+    source = spark.createDataFrame([(1, "y", "x")], "a int, b string, c string").toDF(*names)
     with pytest.raises(InputError, match="more than once"):
         documents(source, Settings())
 
