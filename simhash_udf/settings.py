@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from simhash_udf.core.election import WEIGHTINGS
 from simhash_udf.core.fingerprint import (
     DEFAULT_NGRAM,
     DEFAULT_UNIT,
     DEFAULT_WEIGHTING,
     UNITS,
-    WEIGHTINGS,
     check_text_settings,
 )
 from simhash_udf.errors import SettingsError
