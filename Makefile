@@ -1,6 +1,6 @@
 # Two commands do everything on a fresh machine with Python 3.10+ and Java 17+: `make demo` and `make test`.
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check lint types format vectors benchmark clean
+.PHONY: help setup java demo test check lint types format benchmark clean
 
 PYTHON ?= python3
 VENV := .venv

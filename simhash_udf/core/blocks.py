@@ -38,7 +38,7 @@ from simhash_udf.errors import SettingsError
 LARGEST_DISTANCE = 12
 WIDEST_BLOCK = 11
 
-# What things cost on one core, in nanoseconds; fitted by benchmarks/search.py.
+# What things cost on one core of an x86-64 machine, in nanoseconds; the last four are coarse.
 COMPARE_NS = 0.32  # one pair of fingerprints, once a row has begun
 BEGIN_NS = 2.3  # one row of a set that is compared with the rest of the set
 SET_NS = 7.0  # one set of rows that are compared with each other

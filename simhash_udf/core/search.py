@@ -17,7 +17,7 @@ What it costs: a cut of n rows by w bits costs ROW_NS n + BIN_NS 2^w (a counting
 which blocks.cut_table solves once for all sizes n, remaining bits R and budgets t; each node looks up its own size, so a hot
 chunk is cut further than its neighbours and never compared in n^2/2 steps while bits are left.
 
-Measured against it: a fixed number of blocks for all chunks (Manku, Jain, Das Sarma 2007) costs two to four times as much;
+The alternatives: a fixed number of blocks for all chunks (Manku, Jain, Das Sarma 2007) sorts once for each choice of blocks;
 bands of k + 1 equal parts with a Hamming ball probed in each (Norouzi, Punjani, Fleet 2012, "Fast search in Hamming space
 with multi-index hashing") need many probes a row where a self-join sorts once.
 
