@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from simhash_udf.core.blocks import plan_search
+from simhash_udf.core.plan import plan_search
 from simhash_udf.session import open_session
 from simhash_udf.stages.search import search
 

@@ -105,7 +105,7 @@ def describe(settings: Settings, knobs: Sequence[str], frame: DataFrame, tables:
 
 
 def _plan_lines(rows: int, max_distance: int) -> list[str]:
-    from simhash_udf.core.blocks import plan_search
+    from simhash_udf.core.plan import plan_search
 
     plan = plan_search(rows, max_distance)
     lines = [

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from simhash_udf import fingerprint_array, fingerprint_features, votes
-from simhash_udf.core.blocks import plan_search
 from simhash_udf.core.fingerprint import fingerprint_features_batch
+from simhash_udf.core.plan import plan_search
 from simhash_udf.stages.clusters import _components, _forest
 from simhash_udf.stages.search import _addresses, _search_shares, _to_shares
 

@@ -27,7 +27,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from simhash_udf.core.blocks import SearchPlan, check_distance, plan_search
+from simhash_udf.core.blocks import check_distance
+from simhash_udf.core.plan import SearchPlan, plan_search
 from simhash_udf.errors import InputError, SettingsError
 
 __all__ = ["PAIR_SCHEMA", "search"]

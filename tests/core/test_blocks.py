@@ -5,7 +5,8 @@ import math
 
 import pytest
 
-from simhash_udf.core.blocks import Band, cut_table, equal_bands, first_agreement, plan_search
+from simhash_udf.core.blocks import Band, cut_table, equal_bands, first_agreement
+from simhash_udf.core.plan import plan_search
 from simhash_udf.errors import SettingsError
 
 
@@ -35,8 +36,8 @@ def test_a_chunk_is_the_value_of_the_bands_bits():
 @pytest.mark.parametrize("max_distance", [1, 3, 8, 12])
 def test_a_table_compares_small_nodes_and_cuts_large_ones(max_distance):
     table = cut_table(max_distance)
-    assert (table.limits[:, 0] > 2**32).all()
-    assert 8 <= table.limits[max_distance, 64] < 5000
+    assert (table.limits[:, 0, 0] > 2**32).all()
+    assert 8 <= table.limits[max_distance, 64, 0] < 5000
     assert table.cost(10**6, 64, max_distance) < 10**6 * 10**6 / 2 * 0.3 / 10
 
 

@@ -3,34 +3,43 @@
 import numpy as np
 import pytest
 
-from simhash_udf.core.blocks import Band, CutTable, cut_table, equal_bands, plan_search
+from simhash_udf.core.blocks import Band, CutTable, cut_table, equal_bands
+from simhash_udf.core.plan import plan_search
 from simhash_udf.core.search import BucketSearch, partition
 from tests.oracles_search import brute_force, components, with_neighbours
 
 WHOLE = (Band(0, 0),)
 
 
-def found(rows, max_distance, bands=WHOLE, *, width=64, shared=0, **options):
+def found(rows, max_distance, bands=WHOLE, *, width=64, shared=0, new=None, **options):
     """What a search by bands reports, all buckets together, as a list so that a pair found twice shows."""
     search = BucketSearch(bands, max_distance, width=width, **options)
     rows, pairs = np.asarray(rows, np.uint64), []
+    is_new = np.arange(len(rows)) < (len(rows) if new is None else new)
     for index, band in enumerate(bands):
         bits = min(shared, band.width)
         keys = (rows >> np.uint64(width - band.start - bits)) & np.uint64((1 << bits) - 1) if bits else np.zeros(len(rows))
         for key in np.unique(keys):
-            for a, b, distance in search.pairs(rows[keys == key], index, bits):
+            bucket = keys == key
+            for a, b, distance in search.pairs(rows[bucket], index, bits, new=int(is_new[bucket].sum())):
                 pairs += list(zip(a.tolist(), b.tolist(), distance.tolist(), strict=True))
     return sorted(pairs)
 
 
 def always_cutting(max_distance, width, choose):
-    """A table that cuts every node of at least two rows, by a width that `choose` gives, while bits are left."""
+    """A table that cuts every node of at least two rows, by a width that `choose` gives, and then by differing blocks."""
     best = cut_table(max_distance, width)
-    widths = np.zeros_like(best.widths)
+    widths = np.ones_like(best.widths)
     for bits in range(1, width + 1):
         for budget in range(max_distance + 1):
             widths[budget, bits] = min(bits, choose(), 11)
     return CutTable(widths, np.ones_like(best.limits), best.nanoseconds, best.comparisons)
+
+
+def with_a_new_one(pairs, rows, new):
+    """Those of the pairs that have one of the first `new` rows."""
+    chosen = set(np.asarray(rows[:new], np.uint64).view(np.int64).tolist())
+    return [(a, b, d) for a, b, d in pairs if a in chosen or b in chosen]
 
 
 def flipped(base, *bit_sets):
@@ -116,12 +125,85 @@ def test_empty_and_single_rows_have_no_pairs():
 
 def test_a_dense_cluster_is_reported_whole():
     random = np.random.default_rng(3)
-    flips = [random.choice(64, random.integers(0, 4), replace=False) for _ in range(700)]
+    flips = [random.choice(64, random.integers(0, 4), replace=False) for _ in range(1600)]
     rows = np.unique(np.array(flipped(0x5555555555555555, *flips), np.uint64))
     expected = brute_force(rows, 6)
     assert len(expected) == len(rows) * (len(rows) - 1) // 2
     assert found(rows, 6) == expected
     assert found(rows, 6, equal_bands(6), shared=4) == expected
+
+
+def test_a_dense_cluster_among_others_costs_little_more_than_its_pairs():
+    random = np.random.default_rng(5)
+    flips = [random.choice(64, random.integers(0, 5), replace=False) for _ in range(2500)]
+    rows = np.array(flipped(0x5555555555555555, *flips), np.uint64)
+    rows = np.unique(np.concatenate([rows, random.integers(0, 1 << 64, 20_000, dtype=np.uint64)]))
+    random.shuffle(rows)
+    search = BucketSearch(WHOLE, 8)
+    pairs = sum(len(a) for a, _, _ in search.pairs(rows, 0))
+    assert pairs > 1_000_000
+    assert search.comparisons < 100 * pairs
+
+
+@pytest.mark.parametrize("max_distance", range(4))
+def test_every_pair_of_a_small_width_with_any_number_of_new_rows(max_distance):
+    rows = np.random.default_rng(max_distance).permutation(256)
+    pairs = brute_force(rows, max_distance)
+    for new in (0, 1, 3, 100, 255, 256):
+        for table in (None, always_cutting(max_distance, 8, lambda: 3)):
+            expected = with_a_new_one(pairs, rows, new)
+            assert found(rows, max_distance, width=8, new=new, table=table) == expected
+            bands = equal_bands(max_distance, 8)
+            assert found(rows, max_distance, bands, width=8, shared=1, new=new, table=table) == expected
+
+
+@pytest.mark.parametrize("max_distance", [0, 1, 3, 6, 8, 12])
+@pytest.mark.parametrize("new", [1, 30, 1000])
+def test_pairs_with_a_new_row_at_64_bits(max_distance, new):
+    rows = with_neighbours(3000, max_distance, seed=new)
+    expected = with_a_new_one(brute_force(rows, max_distance), rows, new)
+    assert found(rows, max_distance, new=new) == expected
+    assert found(rows, max_distance, equal_bands(max_distance), shared=2, new=new) == expected
+
+
+def test_rows_that_are_not_new_are_never_compared_with_each_other():
+    rows = np.random.default_rng(6).integers(0, 1 << 20, 5000, dtype=np.uint64)
+    rows = np.unique(rows)
+    np.random.default_rng(7).shuffle(rows)
+    best = cut_table(0)
+    never = CutTable(np.zeros_like(best.widths), np.full_like(best.limits, 1 << 40), best.nanoseconds, best.comparisons)
+    search = BucketSearch(WHOLE, 0, table=never)
+    assert not list(search.pairs(rows, 0, new=7))
+    assert search.comparisons == 7 * len(rows) - 7 * 8 // 2
+
+
+@pytest.mark.parametrize("max_distance", [1, 3, 8])
+@pytest.mark.parametrize("new", [1, 40, 900])
+def test_spanning_edges_of_new_rows_connect_what_their_pairs_connect(max_distance, new):
+    rows = np.concatenate([with_neighbours(1000, max_distance, seed=new), np.arange(1 << 40, (1 << 40) + 300, dtype=np.uint64)])
+    rows = np.random.default_rng(new).permutation(rows)
+    expected = with_a_new_one(brute_force(rows, max_distance), rows, new)
+    edges = found(rows, max_distance, equal_bands(max_distance), shared=1, spanning=True, new=new)
+    assert set(edges) <= set(expected)
+    assert components(edges) == components(expected)
+
+
+@pytest.mark.parametrize("max_distance", [1, 2, 4, 8, 12])
+def test_bands_that_use_up_all_bits_find_every_pair_once(max_distance):
+    # The last band has no bits after it, so its chunks are cut by the blocks in which their pairs differ.
+    bands = equal_bands(max_distance)
+    cut = always_cutting(max_distance, 64, lambda: 4)
+    rows = with_neighbours(2000, max_distance, seed=max_distance)
+    assert found(rows, max_distance, bands, shared=1, table=cut) == brute_force(rows, max_distance)
+
+
+def test_a_large_chunk_without_bits_left_is_not_compared_whole():
+    random = np.random.default_rng(8)
+    rows = random.integers(0, 1 << 56, 60_000, dtype=np.uint64) << np.uint64(8)
+    search = BucketSearch([Band(7 * i, 7) for i in range(8)] + [Band(56, 8)], 8)
+    found = sum(len(a) for a, _, _ in search.pairs(rows, 8))
+    assert found < 10
+    assert search.comparisons < len(rows) * 1000
 
 
 def test_a_hot_chunk_is_searched_by_its_other_bits():

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from simhash_udf.core.blocks import plan_search
+from simhash_udf.core.plan import plan_search
 from simhash_udf.errors import InputError, SettingsError
 from simhash_udf.stages.search import _addresses, _keys_of_tasks, search
 from tests.oracles_search import banded_self_join, brute_force, components, with_neighbours

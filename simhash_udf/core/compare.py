@@ -1,0 +1,112 @@
+"""Comparing all rows of a small set with each other: where every search ends.
+
+The fields of `state` let a comparison stop when its output is full, and go on in another call.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+
+# The leaf at hand, rows pool[LOW:HIGH] of which the first NEW are new, how far its comparison is, and what is found so far.
+LEAF_LOW, LEAF_HIGH, LEAF_NEW, LEAF_A, LEAF_B, LEAF_MASKS, FOUND = range(7)
+LEAF_FIELDS = 7
+
+_DENSE_SHARE = 32  # one pair in so many is near in a dense node: finding these by cuts costs more than comparing all
+
+
+@intrinsic
+def bit_count(_: Any, word: Any) -> Any:
+    """The number of ones of a 64-bit word, as the processor counts them."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@njit(cache=True)
+def has_pair(pool: Any, low: int, high: int, new: int, distance: int) -> bool:
+    """Whether one of the first `new` rows of pool[low:high] is near another: the hot loop, for sets of which few have a pair."""
+    # The sign of any difference survives the OR, so no branch depends on the data. Two rows meet all others at once, which
+    # halves the loads; unsigned indices spare the test for negative ones.
+    signs, beyond = np.int64(0), np.int64(distance + 1)
+    a, end, one, two = np.uint64(low), np.uint64(high), np.uint64(1), np.uint64(2)
+    last = np.uint64(low + min(new, high - low - 1))
+    while a + one < last:
+        first, second = pool[a], pool[a + one]
+        signs |= np.int64(bit_count(first ^ second)) - beyond
+        for b in range(a + two, end):
+            other = pool[b]
+            signs |= (np.int64(bit_count(first ^ other)) - beyond) | (np.int64(bit_count(second ^ other)) - beyond)
+        a += two
+    if a < last:
+        first = pool[a]
+        for b in range(a + one, end):
+            signs |= np.int64(bit_count(first ^ pool[b])) - beyond
+    return signs < 0
+
+
+@njit(cache=True)
+def is_dense(pool: Any, low: int, high: int, new: int, distance: int) -> bool:
+    """Whether so many pairs of a node are near that comparing all costs less than finding them by cuts; from a sample."""
+    size = np.uint64(high - low)
+    pairs = 128 if size < 1 << 15 else 512
+    near, state = 0, np.uint64(size)
+    for _ in range(pairs):
+        # A linear congruential generator (Knuth, MMIX): the same nodes are dense in every run.
+        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        a = (state >> np.uint64(33)) % np.uint64(new)
+        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        b = (state >> np.uint64(33)) % size
+        if a != b and bit_count(pool[np.uint64(low) + a] ^ pool[np.uint64(low) + b]) <= np.uint64(distance):
+            near += 1
+    return near * _DENSE_SHARE >= pairs
+
+
+@njit(cache=True)
+def _owned(difference: Any, agreed: Any, masks: Any, count: int) -> bool:
+    """Whether a pair agrees and differs where the node says, so that it is found here and nowhere else."""
+    if difference == 0 or difference & agreed:
+        return False
+    for i in range(count):
+        if difference & masks[i] == 0:
+            return False
+    return True
+
+
+@njit(cache=True)
+def compare_all(pool: Any, agreed: Any, masks: Any, distance: int, state: Any, out_a: Any, out_b: Any, out_d: Any) -> bool:
+    """Report the pairs of the leaf that `state` names; False when the output is full before the leaf is done."""
+    rows = pool[state[LEAF_LOW] : state[LEAF_HIGH]]
+    new = state[LEAF_NEW]
+    count = state[LEAF_MASKS]
+    found = state[FOUND]
+    beyond = np.int64(distance + 1)
+    within = np.uint64(distance)
+    begin = state[LEAF_B]
+    for a in range(state[LEAF_A], min(new, len(rows) - 1)):
+        row = rows[a]
+        others = rows[a + 1 :]
+        # The sign of any of these differences survives the OR: one test a row, and the loop stays free of branches.
+        signs = np.int64(0)
+        for b in range(len(others)):
+            signs |= np.int64(bit_count(row ^ others[b])) - beyond
+        if signs < 0:
+            for b in range(begin, len(others)):
+                difference = row ^ others[b]
+                if bit_count(difference) <= within and _owned(difference, agreed, masks, count):
+                    if found == len(out_a):
+                        state[FOUND], state[LEAF_A], state[LEAF_B] = found, a, b
+                        return False
+                    x, y = np.int64(row), np.int64(others[b])
+                    out_a[found], out_b[found] = min(x, y), max(x, y)
+                    out_d[found] = np.int32(bit_count(difference))
+                    found += 1
+        begin = 0
+    state[FOUND] = found
+    state[LEAF_A] = -1
+    return True
