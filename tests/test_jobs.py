@@ -36,7 +36,7 @@ def command(name, *arguments, **environment):
     """Run a job as a user does, with a PATH on which this Python is not."""
     java = Path(os.environ.get("JAVA_HOME", "/usr")) / "bin"
     env = {"PATH": f"{java}:/usr/bin:/bin", "HOME": os.environ.get("HOME", "/"), **environment}
-    env |= {key: os.environ[key] for key in ("JAVA_HOME",) if key in os.environ}
+    env |= {key: os.environ[key] for key in ("JAVA_HOME", "PYTHONPATH") if key in os.environ}
     words = [sys.executable, str(JOBS / f"{name}.py"), *map(str, arguments)]
     return subprocess.run(words, env=env, capture_output=True, text=True, check=False)
 
@@ -195,6 +195,7 @@ def test_several_inputs_and_globs_are_one_corpus(spark, tmp_path):
     ("files", "given", "said"),
     [
         ({}, "none.jsonl", "no file or directory is there"),
+        ({}, ".", "no file name ends in"),
         ({}, "*.jsonl", "the glob matches nothing"),
         ({"a.txt": "x"}, "a.txt", "format .* cannot be told: no file name ends in .parquet"),
         ({"a.jsonl": "{}", "b.parquet": "x"}, ".", "both .* are there"),
