@@ -149,6 +149,12 @@ def write_text(path: str, text: str) -> None:
     unfinished.replace(local)
 
 
+def name_of_unfinished(name: str) -> str | None:
+    """The name of the file that `write_text` was writing when it left a file of this name; None where it leaves none so named."""
+    found = re.fullmatch(r"(.+)\.[0-9a-f]{32}\.tmp", name)
+    return found[1] if found else None
+
+
 def make_directory(path: str) -> None:
     """Make a directory and those above it."""
     system, inner = _open(path)
