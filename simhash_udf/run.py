@@ -24,7 +24,7 @@ import time
 import uuid
 from collections.abc import Callable
 from datetime import datetime, timezone
-from importlib.metadata import version
+from importlib import metadata
 from types import TracebackType
 from typing import Any
 
@@ -56,6 +56,7 @@ class Run:
         self.tables: dict[str, dict[str, Any]] = {}
         self._log = log
         self._published = False
+        self._versions = versions(spark)
         self._started = time.time()
 
     def __enter__(self) -> Run:
@@ -124,7 +125,7 @@ class Run:
             "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "settings": self.settings.as_dict(),
             "settings_id": self.settings.fingerprint_id,
-            "versions": versions(self.spark),
+            "versions": self._versions,
             "tables": self.tables,
             "report": f"{self.place}/{REPORT}",
         }
@@ -203,8 +204,8 @@ def check_output(settings: Settings) -> None:
     at_work = run_at_work(output)
     if at_work:
         raise OutputError(
-            f"in the output {output!r} the run {at_work!r} is at work, or was killed; wait for its end, choose another directory, "
-            "or say --if-exists replace, which takes the output over from it"
+            f"in the output {output!r} the run {at_work!r} is at work, or was killed; wait for its end, choose another "
+            "directory, or say --if-exists replace, which takes the output over from it"
         )
     state = "holds a finished result" if MANIFEST in names else "was left by a run that did not finish"
     raise OutputError(f"the output {output!r} {state}; choose another directory, or say --if-exists replace")
@@ -268,6 +269,11 @@ def read_report(output: str) -> dict[str, Any]:
 
 
 def versions(spark: SparkSession) -> dict[str, str]:
-    """Versions of what made a result."""
-    packages = ("simhash-udf", "numpy", "pyarrow", "numba", "xxhash")
-    return {"python": platform.python_version(), "spark": spark.version, **{name: version(name) for name in packages}}
+    """Versions of what made a result; "unknown" where a package came without its metadata, as in a zip on PYTHONPATH."""
+    known = {"python": platform.python_version(), "spark": spark.version}
+    for name in ("simhash-udf", "numpy", "pyarrow", "numba", "xxhash"):
+        try:
+            known[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            known[name] = "unknown"
+    return known

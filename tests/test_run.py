@@ -1,3 +1,5 @@
+from importlib import metadata
+
 import pytest
 
 from simhash_udf import storage
@@ -279,3 +281,15 @@ def test_a_table_that_is_not_there_is_named(spark, tmp_path):
     write_run(spark, tmp_path / "out", 1)
     with pytest.raises(OutputError, match="no table 'kept'; it has pairs"):
         table_path(str(tmp_path / "out"), "kept")
+
+
+def test_a_package_without_metadata_is_of_unknown_version(spark, tmp_path, monkeypatch):
+    def version(name):
+        if name == "simhash-udf":
+            raise metadata.PackageNotFoundError(name)
+        return "1.0"
+
+    monkeypatch.setattr(metadata, "version", version)
+    write_run(spark, tmp_path / "out", 1)
+    versions = read_manifest(str(tmp_path / "out"))["versions"]
+    assert (versions["simhash-udf"], versions["numpy"]) == ("unknown", "1.0")
