@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from simhash_udf.run import read_manifest, read_report
+
 JOB = Path(__file__).parent.parent / "jobs" / "dedup.py"
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -60,8 +62,7 @@ def measure(corpus: str, flags: list[str]) -> dict[str, Any]:
         seconds = time.monotonic() - began
         if job.returncode:
             sys.exit((Path(scratch) / "log").read_text(encoding="utf-8"))
-        report = json.loads((Path(output) / "report.json").read_text(encoding="utf-8"))
-        tables = json.loads((Path(output) / "manifest.json").read_text(encoding="utf-8"))["tables"]
+        report, tables = read_report(output), read_manifest(output)["tables"]
     return {
         "corpus": Path(corpus).name,
         "flags": flags,

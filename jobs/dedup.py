@@ -39,7 +39,7 @@ def dedup(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
     documents, clusters = figures["documents"], figures["clusters"]
     log(f"{documents['documents']:,} documents, {run.rows('pairs'):,} pairs, {clusters['number']:,} clusters")
     log(f"{figures['kept']:,} kept, {figures['dropped']:,} dropped, {number_rejected:,} rejected")
-    log(f"the result is in {settings.output}; its figures are in report.json")
+    log(f"the result is in {settings.output}, where manifest.json says; its figures are in {run.place}/report.json")
 
 
 if __name__ == "__main__":

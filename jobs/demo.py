@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from simhash_udf.demo import compare_with_planted, write_corpus
 from simhash_udf.errors import SimHashError
+from simhash_udf.run import read_manifest
 
 MEANINGS = {
     "pairs": "documents whose fingerprints differ in at most k bits",
@@ -51,7 +52,8 @@ def main() -> int:
 
 
 def show(planted_file: Path, output: Path) -> None:
-    tables = json.loads((output / "manifest.json").read_text(encoding="utf-8"))["tables"]
+    manifest = read_manifest(str(output))
+    tables = manifest["tables"]
     planted = [json.loads(line) for line in planted_file.read_text(encoding="utf-8").splitlines()]
     decisions = pq.read_table(output / tables["decisions"]["path"], columns=["id", "kept", "cluster"]).to_pylist()
     print(f"\n{'kind of document':18}{'planted':>9}{'found':>9}{'wrong':>9}{'kept':>9}")
@@ -62,9 +64,10 @@ def show(planted_file: Path, output: Path) -> None:
         "\nfound: in one cluster with the document it was made from; heavy edits change 25 to 50% of the words, and are not meant"
         "\nto be found at the default distance. wrong: in a cluster with a document of another origin.\n"
     )
+    width = max(len(str(output / path)) for path in [manifest["report"], *(tables[name]["path"] for name in MEANINGS)]) + 1
     for name, meaning in MEANINGS.items():
-        print(f"{output / tables[name]['path']!s:32}{tables[name]['rows']:>9,} rows: {meaning}")
-    print(f"{output / 'report.json'!s:32}{'':>9} counts of each stage, distances, largest clusters, seconds")
+        print(f"{output / tables[name]['path']!s:<{width}}{tables[name]['rows']:>9,} rows: {meaning}")
+    print(f"{output / manifest['report']!s:<{width}}{'':>9} counts of each stage, distances, largest clusters, seconds")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def main(description: str, knobs: Sequence[str], work: Work, arguments: Sequence
         _LOG.error("%s: %s", type(error).__name__, error)
         return error.exit_code
     except KeyboardInterrupt:
-        _LOG.error("interrupted; what was written is removed, and an earlier result is as it was")
+        _LOG.error("interrupted")
         return 130
     except Exception as error:
         code, message = explain(error)
@@ -75,14 +75,11 @@ def explain(error: Exception) -> tuple[int, str]:
             "leave it out"
         )
     if isinstance(error, OSError):
-        return errors.OutputError.exit_code, f"OutputError: {error}; nothing was published"
+        return errors.OutputError.exit_code, f"OutputError: {error}"
     if "No space left on device" in text:
-        return (
-            errors.OutputError.exit_code,
-            "OutputError: no space is left on the disk; nothing was published: make room",
-        )
+        return errors.OutputError.exit_code, "OutputError: no space is left on the disk; make room, and run again"
     first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
-    return SimHashError.exit_code, f"{type(error).__name__}: {first}; nothing was published"
+    return SimHashError.exit_code, f"{type(error).__name__}: {first}"
 
 
 def log(message: str) -> None:

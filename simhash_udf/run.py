@@ -1,25 +1,30 @@
-"""The directory of one run: its tables appear there, and a manifest, written last and whole, says that they are complete.
+"""The directory of a job's results: each run writes below a directory of its own, and a manifest, written last and whole, says
+which run's tables are the result.
 
-    output/                      a first run writes here
-      fingerprints/ fingerprint_pairs/ pairs/ clusters/ decisions/ kept/
-      report.json
-      manifest.json              where each table is; without it the output is not complete
-      runs/ID/                   a run that replaces another writes its tables here; the manifest then names these
+    output/
+      manifest.json              names the run whose result this is, and where its tables and its report are; without it
+                                 there is no complete result
       _run.json                  which run is at work; gone when it has ended
-      _work/                     tables between stages; gone when the run has ended
+      runs/ID/                   all that one run writes
+        fingerprints/ fingerprint_pairs/ pairs/ clusters/ decisions/ kept/
+        report.json
+        _work/                   tables between stages; gone when the run has ended
 
-Readers find tables through the manifest. A run that replaces another removes the old tables after the manifest has changed.
+Readers find tables through the manifest. A run that fails removes its own directory and nothing else. A run that replaces
+takes over `_run.json`, and once it has written the manifest it removes the directories of other runs: of the one that it
+replaces, and of those that were killed or taken over.
 """
 
 from __future__ import annotations
 
 import json
 import platform
+import re
 import time
 import uuid
 from collections.abc import Callable
 from datetime import datetime, timezone
-from importlib.metadata import version
+from importlib import metadata
 from types import TracebackType
 from typing import Any
 
@@ -30,8 +35,8 @@ from simhash_udf.errors import IncompleteResult, OutputError
 from simhash_udf.settings import Settings
 from simhash_udf.tables import SCHEMA_VERSION, TABLES
 
-MANIFEST, REPORT, MARKER, WORK = "manifest.json", "report.json", "_run.json", "_work"
-OWN_NAMES = {MANIFEST, REPORT, MARKER, WORK, "runs", *TABLES}
+MANIFEST, REPORT, MARKER, WORK, RUNS = "manifest.json", "report.json", "_run.json", "_work", "runs"
+_RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 
 
 class Run:
@@ -46,43 +51,43 @@ class Run:
         self.settings = settings
         self.id = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ-") + uuid.uuid4().hex[:6]
         self.output = settings.output
+        self.place = f"{RUNS}/{self.id}"
         self.seconds: dict[str, float] = {}
         self.tables: dict[str, dict[str, Any]] = {}
         self._log = log
-        self._place = ""
-        self._written: list[str] = []
+        self._published = False
+        self._versions = versions(spark)
         self._started = time.time()
 
     def __enter__(self) -> Run:
-        self._old = check_output(self.settings)
-        if self._old is None:
-            for name in storage.names_in(self.output) or []:
-                storage.remove(storage.join(self.output, name))
+        check_output(self.settings)
         storage.make_directory(self.output)
-        self._place = "" if self._old is None else f"runs/{self.id}/"
-        storage.write_text(storage.join(self.output, MARKER), json.dumps({"run": self.id, "host": platform.node()}) + "\n")
+        marker = {"run": self.id, "host": platform.node(), "started": datetime.now(timezone.utc).isoformat(timespec="seconds")}
+        storage.write_text(storage.join(self.output, MARKER), json.dumps(marker) + "\n")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        storage.remove(storage.join(self.output, WORK))
+        self._remove(f"{self.place}/{WORK}" if self._published else self.place)
+        if not self._published:
+            self._remove(RUNS, only_if_empty=True)
+        if run_at_work(self.output) == self.id:
+            self._remove(MARKER)
+        if not self._published:
+            self._remove("", only_if_empty=True)
         if kind is not None:
-            for path in self._written:
-                storage.remove(storage.join(self.output, path))
-            if self._place:
-                storage.remove(storage.join(self.output, self._place))
-                if storage.names_in(storage.join(self.output, "runs")) == []:
-                    storage.remove(storage.join(self.output, "runs"))
-        storage.remove(storage.join(self.output, MARKER))
-        if kind is not None and storage.names_in(self.output) == []:
-            storage.remove(self.output)
+            ended = "had published its result, which is complete" if self._published else "published nothing"
+            self._log(f"the run {self.id} ended with an error; it {ended}")
 
     def store(self, name: str, table: DataFrame) -> DataFrame:
-        """Write a table and read it back: its lineage ends here. Names that are no result go to the work directory."""
-        path = f"{self._place}{name}" if name in TABLES else f"{WORK}/{name}"
+        """Write a table and read it back: its lineage ends here. Names that are no result go to the work directory.
+
+        Raises:
+            OutputError: another run has taken over the output.
+        """
+        self._check_at_work()
+        path = f"{self.place}/{name}" if name in TABLES else f"{self.place}/{WORK}/{name}"
         place = storage.join(self.output, path)
         began = time.monotonic()
-        if name in TABLES:
-            self._written.append(path)
         table.write.parquet(storage.as_uri(place))
         written = self.spark.read.schema(table.schema).parquet(storage.as_literal_glob(place))
         rows = written.count()
@@ -98,9 +103,16 @@ class Run:
         return int(self.tables[name]["rows"])
 
     def publish(self, report: dict[str, Any]) -> None:
-        """Make the result visible: the report, then the manifest; then remove what it replaces."""
+        """Make the result visible: the report, then the manifest; then remove what it replaces.
+
+        Raises:
+            OutputError: another run has taken over the output; nothing is published.
+            IncompleteResult: a table is gone; nothing is published.
+        """
         for name, table in self.tables.items():
             if storage.names_in(storage.join(self.output, table["path"])) is None:
+                # That is how a run that took over and has published leaves it.
+                self._check_at_work()
                 raise IncompleteResult(f"the table {name!r} is gone from {table['path']!r}; something else wrote to the output")
         report = {
             "run": self.id,
@@ -113,35 +125,61 @@ class Run:
             "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "settings": self.settings.as_dict(),
             "settings_id": self.settings.fingerprint_id,
-            "versions": versions(self.spark),
+            "versions": self._versions,
             "tables": self.tables,
-            "report": REPORT,
+            "report": f"{self.place}/{REPORT}",
         }
-        if self._old is None:
-            storage.write_text(storage.join(self.output, REPORT), json.dumps(report, indent=2, default=str) + "\n")
+        place = storage.join(self.output, self.place)
+        storage.make_directory(place)
+        storage.write_text(storage.join(place, REPORT), json.dumps(report, indent=2, default=str) + "\n")
+        self._check_at_work()
         storage.write_text(storage.join(self.output, MANIFEST), json.dumps(manifest, indent=2) + "\n")
         # From here on the result is complete: an error in what follows must not remove it.
-        self._written, self._place = [], ""
-        if self._old is not None:
-            storage.write_text(storage.join(self.output, REPORT), json.dumps(report, indent=2, default=str) + "\n")
-            self._remove_replaced()
+        self._published = True
+        if self.settings.if_exists == "replace":
+            self._remove_others()
 
-    def _remove_replaced(self) -> None:
-        assert self._old is not None
-        for table in self._old["tables"].values():
-            storage.remove(storage.join(self.output, table["path"]))
-        runs = storage.join(self.output, "runs")
-        for name in storage.names_in(runs) or []:
-            if name != self.id:
-                storage.remove(storage.join(runs, name))
+    def _check_at_work(self) -> None:
+        other = run_at_work(self.output)
+        if other != self.id:
+            taken = f"the run {other!r} has taken it over" if other else f"its {MARKER} is gone, so another run has taken it over"
+            raise OutputError(
+                f"the output {self.output!r} is no longer that of the run {self.id!r}: {taken}; one run at a time may write to "
+                "an output: choose another directory for this one, or run it again when the other has ended"
+            )
+
+    def _remove_others(self) -> None:
+        staying = {self.id, run_at_work(self.output)}
+        for name in storage.names_in(storage.join(self.output, RUNS)) or []:
+            if _RUN_ID.fullmatch(name) and name not in staying:
+                self._remove(f"{RUNS}/{name}")
+        for name in storage.names_in(self.output) or []:
+            if name not in (MANIFEST, MARKER, RUNS) and _is_own(name):
+                self._remove(name)
+
+    def _remove(self, path: str, *, only_if_empty: bool = False) -> None:
+        place = storage.join(self.output, path) if path else self.output
+        try:
+            if not only_if_empty or storage.names_in(place) == []:
+                storage.remove(place)
+        except OSError as error:
+            # The result, or the error that ended the run, is what matters.
+            self._log(f"{place} could not be removed ({error}); remove it by hand")
 
 
-def check_output(settings: Settings) -> dict[str, Any] | None:
-    """The manifest that a run would replace, or None where the output is new or an unfinished run's.
+def run_at_work(output: str) -> str | None:
+    """The id of the run that is at work in an output, as its marker says; None where none is."""
+    text = storage.read_text(storage.join(output, MARKER))
+    if text is None:
+        return None
+    try:
+        return str(json.loads(text)["run"])
+    except (ValueError, KeyError, TypeError):
+        return "unknown"
 
-    Raises:
-        OutputError: the output may not be written to; the message says why and what to do.
-    """
+
+def check_output(settings: Settings) -> None:
+    """Raise OutputError unless a run may write to its output; the message says why not, and what to do."""
     output = settings.output
     inputs = [path for given in settings.input for path in (given, *storage.expand(given))]
     meeting = storage.overlap(output, inputs)
@@ -149,17 +187,33 @@ def check_output(settings: Settings) -> dict[str, Any] | None:
         raise OutputError(f"the output {output!r} {meeting}; nothing was written: choose a directory apart from all inputs")
     names = storage.names_in(output)
     if not names:
-        return None
-    foreign = [name for name in names if name not in OWN_NAMES and not name.endswith((".crc", ".tmp"))]
-    if foreign or not {MANIFEST, MARKER} & set(names):
+        return
+    runs = (storage.names_in(storage.join(output, RUNS)) or []) if RUNS in names else []
+    foreign = [name for name in names if not _is_own(name)]
+    foreign += [f"{RUNS}/{name}" for name in runs if not _RUN_ID.fullmatch(name)]
+    if foreign:
         raise OutputError(
-            f"the output {output!r} exists and holds what no run of ours wrote, such as {(foreign or names)[0]!r}; it is left as "
-            "it is: choose another directory"
+            f"the output {output!r} exists and holds what no run of ours wrote, such as {foreign[0]!r}; it is left as it is: "
+            "choose another directory"
         )
-    if settings.if_exists != "replace":
-        state = "holds a finished result" if MANIFEST in names else "was left by a run that did not finish, or is still at work"
-        raise OutputError(f"the output {output!r} {state}; choose another directory, or say --if-exists replace")
-    return read_manifest(output) if MANIFEST in names else None
+    if MANIFEST in names:
+        # Whatever else is called so must not be overwritten.
+        read_manifest(output)
+    if settings.if_exists == "replace":
+        return
+    at_work = run_at_work(output)
+    if at_work:
+        raise OutputError(
+            f"in the output {output!r} the run {at_work!r} is at work, or was killed; wait for its end, choose another "
+            "directory, or say --if-exists replace, which takes the output over from it"
+        )
+    state = "holds a finished result" if MANIFEST in names else "was left by a run that did not finish"
+    raise OutputError(f"the output {output!r} {state}; choose another directory, or say --if-exists replace")
+
+
+def _is_own(name: str) -> bool:
+    """Whether a run writes a file or directory of this name into its output, if only for a moment."""
+    return (storage.name_of_unfinished(name) or name) in (MANIFEST, MARKER, RUNS)
 
 
 def read_manifest(output: str) -> dict[str, Any]:
@@ -173,12 +227,16 @@ def read_manifest(output: str) -> dict[str, Any]:
         raise OutputError(f"{output!r} has no {MANIFEST}; it must be the output of a finished run")
     try:
         manifest: dict[str, Any] = json.loads(text)
-        tables = {name: table["path"] for name, table in manifest["tables"].items()}
+        paths = {name: str(table["path"]) for name, table in manifest["tables"].items()}
+        paths |= {REPORT: str(manifest["report"])} if "report" in manifest else {}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{MANIFEST} of {output!r} is not whole ({error!r}); write the result anew") from None
-    for name, path in tables.items():
-        if path.startswith("/") or ".." in path.split("/"):
-            raise OutputError(f"{MANIFEST} of {output!r} places {name!r} at {path!r}, outside of the output")
+    for name, path in paths.items():
+        if {"", ".", ".."} & set(path.split("/")):
+            raise OutputError(
+                f"{MANIFEST} of {output!r} places {name!r} at {path!r}, outside of the output or nowhere in it; write the result "
+                "anew"
+            )
     if manifest.get("format") != SCHEMA_VERSION:
         raise OutputError(f"{output!r} is of format {manifest.get('format')!r}; this version reads format {SCHEMA_VERSION}")
     return manifest
@@ -196,7 +254,26 @@ def table_path(output: str, name: str) -> str:
     return storage.join(output, tables[name]["path"])
 
 
+def read_report(output: str) -> dict[str, Any]:
+    """The report of a finished run.
+
+    Raises:
+        OutputError: there is no finished run, or its report is gone.
+    """
+    path = read_manifest(output)["report"]
+    text = storage.read_text(storage.join(output, path))
+    if text is None:
+        raise OutputError(f"{output!r} has no {path}, which its {MANIFEST} names; write the result anew")
+    report: dict[str, Any] = json.loads(text)
+    return report
+
+
 def versions(spark: SparkSession) -> dict[str, str]:
-    """Versions of what made a result."""
-    packages = ("simhash-udf", "numpy", "pyarrow", "numba", "xxhash")
-    return {"python": platform.python_version(), "spark": spark.version, **{name: version(name) for name in packages}}
+    """Versions of what made a result; "unknown" where a package came without its metadata, as in a zip on PYTHONPATH."""
+    known = {"python": platform.python_version(), "spark": spark.version}
+    for name in ("simhash-udf", "numpy", "pyarrow", "numba", "xxhash"):
+        try:
+            known[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            known[name] = "unknown"
+    return known

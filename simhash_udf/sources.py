@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import posixpath
 import re
+from collections.abc import Iterable
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,31 +19,34 @@ from simhash_udf.run import MANIFEST, table_path
 from simhash_udf.settings import Settings
 from simhash_udf.stages.documents import CORRUPT_RECORD
 from simhash_udf.stages.fingerprints import SETTINGS_KEY
-from simhash_udf.storage import as_literal_glob, expand, local_path, names_in, path_is_directory
+from simhash_udf.storage import as_literal_glob, expand, join, local_path, names_in, path_is_directory
 from simhash_udf.tables import column
 
 _ENDINGS = {"parquet": (".parquet", ".pq", ".parq"), "jsonl": (".jsonl", ".json", ".ndjson", ".jsonlines")}
 _COMPRESSIONS = (".gz", ".gzip", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
-_WANTED = {"parquet": "Parquet files", "jsonl": "files of one JSON object a line"}
+_WANTED = {"parquet": "Parquet files", "jsonl": "files of one JSON object a line", "binaryFile": "files"}
 
 
 def read_documents(spark: SparkSession, settings: Settings) -> DataFrame:
-    """The rows of the inputs, with all their columns.
+    """The rows of the inputs, with all their columns, and those of partition directories (`crawl=01`).
 
     Raises:
-        InputError: a path is missing, the format cannot be told, or a file is not in it.
+        InputError: a path is missing, the format cannot be told, a file is not in it, or a file would be left out.
     """
     paths = [path for given in settings.input for path in expand(given)]
     if len(set(paths)) < len(paths):
         twice = sorted({path for path in paths if paths.count(path) > 1})
         raise InputError(f"the input names {twice[0]!r} more than once; name each path once")
-    chosen = settings.input_format if settings.input_format != "auto" else _format_of(paths)
-    reader = spark.read
+    found = _data_files(spark, settings.input)
+    chosen = settings.input_format if settings.input_format != "auto" else _format_of(paths, found)
+    if not found:
+        raise InputError(f"the input {', '.join(settings.input)} has no file; it must be {_WANTED[chosen]}")
+    reader = spark.read.option("recursiveFileLookup", not _is_partitioned(found))
     # Without this, a file without a column that another has would decide the columns of all.
     reader = reader.option("mergeSchema", True) if chosen == "parquet" else reader.option("mode", "PERMISSIVE")
     if chosen == "jsonl":
         reader = reader.option("columnNameOfCorruptRecord", CORRUPT_RECORD)
-    files = [as_literal_glob(path) for path in paths]
+    files = [as_literal_glob(root) for root in dict.fromkeys(file.root for file in found)]
     frame = _read(reader.parquet if chosen == "parquet" else reader.json, files, chosen)
     if frame.columns == [CORRUPT_RECORD] or not frame.columns:
         raise InputError(f"the input {', '.join(settings.input)} has no document; it must be {_WANTED[chosen]}")
@@ -72,7 +79,9 @@ def read_fingerprints(spark: SparkSession, settings: Settings) -> DataFrame:
     for path in (path for given in settings.input for path in expand(given)):
         run = MANIFEST in (names_in(path) or []) if path_is_directory(path) else False
         name = "id" if run else settings.id_column
-        frame = _read(spark.read.parquet, [as_literal_glob(table_path(path, "fingerprints") if run else path)], "parquet")
+        place = table_path(path, "fingerprints") if run else path
+        reader = spark.read.option("recursiveFileLookup", not _is_partitioned(_data_files(spark, [place])))
+        frame = _read(reader.parquet, [as_literal_glob(place)], "parquet")
         types = dict(frame.dtypes)
         for column_name in (name, "fingerprint"):
             if column_name not in types:
@@ -99,16 +108,113 @@ def source_file(frame: DataFrame) -> Column:
     return F.lit(None) if hidden else F.col("_metadata.file_path")
 
 
-def _format_of(paths: list[str]) -> str:
+class _DataFile(NamedTuple):
+    """A file to read, the input that it belongs to, and the names of the directories between them."""
+
+    path: str
+    root: str
+    between: tuple[str, ...]
+
+
+def _data_files(spark: SparkSession, inputs: Iterable[str]) -> list[_DataFile]:
+    """The files that Spark reads for these inputs.
+
+    Raises:
+        InputError: Spark would leave one out, for its name or that of a directory.
+    """
+    found: list[_DataFile] = []
+    for given in inputs:
+        for root in expand(given):
+            local = local_path(root)
+            found += _listed(spark, root) if local is None else _walked(local, outright=local == local_path(given))
+    return found
+
+
+def _listed(spark: SparkSession, root: str) -> list[_DataFile]:
+    # This format needs no look into the files. A glob has as many parts as what it matches.
+    listed = _read(spark.read.format("binaryFile").option("recursiveFileLookup", True).load, [root], "binaryFile").inputFiles()
+    parts = root.rstrip("/").count("/") + 1
+    files = [unquote(file) for file in listed]
+    if not files and _is_left_out(posixpath.basename(root.rstrip("/"))):
+        raise InputError(_left_out(root))
+    return [_DataFile(file, root, tuple(file.split("/")[parts:-1])) for file in files]
+
+
+def _walked(root: str, *, outright: bool) -> list[_DataFile]:
+    if not os.path.isdir(root):
+        name = os.path.basename(root)
+        if not _is_left_out(name):
+            return [_DataFile(root, root, ())]
+        if outright or _format_by_name(name):
+            raise InputError(_left_out(root))
+        return []
+    found = []
+    for directory, below, names in os.walk(root, followlinks=True):
+        below.sort()
+        for name in below:
+            path = os.path.join(directory, name)
+            if os.path.islink(path) and f"{os.path.realpath(directory)}/".startswith(f"{os.path.realpath(path)}/"):
+                raise InputError(f"{path!r} links to a directory that holds it, so that reading would not end; remove the link")
+        between = tuple(os.path.relpath(directory, root).split("/")) if directory != root else ()
+        left_out = any(map(_is_left_out, between)) or (not outright and _is_left_out(os.path.basename(root)))
+        for name in sorted(names):
+            path = os.path.join(directory, name)
+            if not left_out and not _is_left_out(name):
+                found.append(_DataFile(path, root, between))
+            elif _format_by_name(name):
+                raise InputError(_left_out(path))
+    return found
+
+
+def _is_left_out(name: str) -> bool:
+    """Whether Spark takes a file or directory for one of its own and does not read it."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
+
+
+def _left_out(path: str) -> str:
+    return (
+        f"the input {path!r} would be left out, since Spark does not read what has a name that begins with '_' or '.'; rename "
+        "it, remove it, or name the inputs by a glob that does not match it"
+    )
+
+
+def _is_partitioned(found: list[_DataFile]) -> bool:
+    """Whether the files lie in partition directories, such as crawl=01, which Spark makes columns of.
+
+    Raises:
+        InputError: some do and some do not, or not in the same ones: Spark would leave files or columns out.
+    """
+    examples: dict[tuple[str, ...], str] = {}
+    for file in found:
+        names = [name.partition("=")[0] if "=" in name else "" for name in file.between]
+        first = next((at for at, name in enumerate(names) if name), len(names))
+        keys = list(itertools.takewhile(bool, names[first:]))
+        if any(names[first + len(keys) :]):
+            raise InputError(
+                f"in {file.path!r} a directory that is no partition is between partition directories; they must follow one "
+                "another, such as year=2024/month=01: rename it or move them"
+            )
+        # What Spark takes for the directory of the table, and the columns.
+        shape = (join(file.root, *file.between[:first]), *keys) if keys else ()
+        examples.setdefault(shape, file.path)
+    if examples.keys() <= {()}:
+        return False
+    if len(examples) > 1:
+        one, other, *_ = examples.values()
+        raise InputError(
+            f"the inputs {one!r} and {other!r} are not in partition directories of the same names below one directory, so Spark "
+            "would leave files out; move one of them, read them in runs of their own, or give the partition directories "
+            "themselves as a glob, such as 'corpus/crawl=*', which makes no columns of their names"
+        )
+    return True
+
+
+def _format_of(paths: list[str], files: list[_DataFile]) -> str:
     found: dict[str, str] = {}
-    for path in paths:
-        for name in _file_names(path):
-            plain = name.lower()
-            for compression in _COMPRESSIONS:
-                plain = plain.removesuffix(compression)
-            for kind, endings in _ENDINGS.items():
-                if plain.endswith(endings):
-                    found.setdefault(kind, name)
+    for file in files:
+        kind = _format_by_name(file.path)
+        if kind:
+            found.setdefault(kind, file.path)
     if len(found) == 1:
         return next(iter(found))
     known = ", ".join(ending for endings in _ENDINGS.values() for ending in endings)
@@ -116,15 +222,8 @@ def _format_of(paths: list[str]) -> str:
     raise InputError(f"the format of {', '.join(paths)} cannot be told: {problem}; say it with --input-format")
 
 
-def _file_names(path: str) -> list[str]:
-    local = local_path(path)
-    if local is None:
-        return [path.rstrip("/")]
-    if not os.path.isdir(local):
-        return [local]
-    found = []
-    for directory, below, names in os.walk(local):
-        # Spark leaves out what begins so.
-        below[:] = sorted(name for name in below if not name.startswith(("_", ".")))
-        found += [os.path.join(directory, name) for name in sorted(names) if not name.startswith(("_", "."))]
-    return found
+def _format_by_name(name: str) -> str | None:
+    plain = name.lower()
+    for compression in _COMPRESSIONS:
+        plain = plain.removesuffix(compression)
+    return next((kind for kind, endings in _ENDINGS.items() if plain.endswith(endings)), None)

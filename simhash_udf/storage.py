@@ -5,13 +5,15 @@ A path without a scheme is a local one; the others are opened by pyarrow.fs (s3,
 
 from __future__ import annotations
 
+import fnmatch
 import glob
+import itertools
 import os
 import posixpath
 import re
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from pyarrow import ArrowInvalid, fs
 
@@ -56,34 +58,83 @@ def expand(path: str) -> list[str]:
         return [path]
     if os.path.exists(local):
         return [local]
-    plain = re.sub(r"^file:(//(localhost)?(?=/))?", "", path)
-    matches = sorted(glob.glob(os.path.expanduser(plain), recursive=True))
+    plain = os.path.expanduser(re.sub(r"^file:(//(localhost)?(?=/))?", "", path))
+    patterns = [alternative.replace("[^", "[!") for alternative in alternatives(plain)]
+    matches = {os.path.realpath(match) for pattern in patterns for match in glob.glob(pattern, recursive=True)}
     if matches:
-        return [os.path.realpath(match) for match in matches]
+        return sorted(matches)
     what = "the glob matches nothing" if _GLOB.search(path) else "no file or directory is there"
     raise InputError(f"the input {path!r} cannot be read: {what}; relative paths start at {os.getcwd()!r}")
 
 
+def alternatives(pattern: str) -> list[str]:
+    """The globs without braces that a glob with braces stands for.
+
+    >>> alternatives("crawl-{1,2{a,b}}/x")
+    ['crawl-1/x', 'crawl-2a/x', 'crawl-2b/x']
+    """
+    start = pattern.find("{")
+    depth, cuts = 0, [start]
+    for at in range(start, len(pattern) if start >= 0 else start):
+        depth += {"{": 1, "}": -1}.get(pattern[at], 0)
+        if depth == 0 or (depth == 1 and pattern[at] == ","):
+            cuts.append(at)
+        if depth == 0:
+            parts = [pattern[one + 1 : other] for one, other in itertools.pairwise(cuts)]
+            return [made for part in parts for made in alternatives(pattern[:start] + part + pattern[at + 1 :])]
+    return [pattern]
+
+
 def overlap(output: str, inputs: list[str]) -> str | None:
-    """How an output directory meets one of the inputs: a phrase, or None where they lie apart."""
-    place = _place(output)
+    """How an output directory meets one of the inputs, or what a link within one leads to: a phrase, or None where all lie apart.
+
+    An input that is a glob counts as all that it could match.
+    """
+    place = _place(output).rstrip("/").split("/")
     for path in inputs:
-        other = _place(_GLOB.split(path)[0] if "://" in path else path)
-        if place == other:
-            return f"is the input {path!r}"
-        if place.startswith(other.rstrip("/") + "/"):
-            return f"lies inside the input {path!r}"
-        if other.startswith(place.rstrip("/") + "/"):
-            return f"contains the input {path!r}"
+        local = local_path(path)
+        is_glob = _GLOB.search(path) and not (local and os.path.exists(local))
+        for pattern in alternatives(path) if is_glob else [path]:
+            how = _meets(place, _place(pattern).rstrip("/").split("/"), is_glob=bool(is_glob))
+            if how:
+                return f"{how} the input {path!r}"
+        for link in _links_below(local) if local else ():
+            how = _meets(place, os.path.realpath(link).split("/"), is_glob=False)
+            if how:
+                return f"{how} what {link!r} in the input {path!r} links to"
     return None
+
+
+def _meets(place: list[str], other: list[str], *, is_glob: bool) -> str | None:
+    for ours, theirs in zip(place, other, strict=False):
+        if is_glob and theirs == "**":
+            return "lies inside"
+        if ours != theirs and not (is_glob and fnmatch.fnmatchcase(ours, theirs.replace("[^", "[!"))):
+            return None
+    return "is" if len(place) == len(other) else "lies inside" if len(place) > len(other) else "contains"
+
+
+def _links_below(directory: str) -> Iterator[str]:
+    """The links in a directory and in all below it, also in those that links lead to."""
+    waiting, seen = [directory], {os.path.realpath(directory)}
+    while waiting:
+        for above, below, names in os.walk(waiting.pop()):
+            for link in (path for name in below + names if os.path.islink(path := os.path.join(above, name))):
+                yield link
+                target = os.path.realpath(link)
+                if os.path.isdir(target) and target not in seen:
+                    seen.add(target)
+                    waiting.append(target)
 
 
 def _place(path: str) -> str:
     local = local_path(path)
     if local is not None:
         return local
-    parts = urlsplit(path)
-    return f"{_ALIASES.get(parts.scheme, parts.scheme)}://{parts.netloc}{posixpath.normpath('/' + parts.path.strip('/'))}"
+    # Not by urlsplit, for which a "?" ends the path.
+    scheme, _, rest = path.partition("://")
+    host, _, inner = rest.partition("/")
+    return f"{_ALIASES.get(scheme, scheme)}://{host}{posixpath.normpath('/' + inner.strip('/'))}"
 
 
 def join(directory: str, *names: str) -> str:
@@ -147,6 +198,12 @@ def write_text(path: str, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     unfinished.replace(local)
+
+
+def name_of_unfinished(name: str) -> str | None:
+    """The name of the file that `write_text` was writing when it left a file of this name; None where it leaves none so named."""
+    found = re.fullmatch(r"(.+)\.[0-9a-f]{32}\.tmp", name)
+    return found[1] if found else None
 
 
 def make_directory(path: str) -> None:

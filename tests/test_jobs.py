@@ -14,7 +14,7 @@ import pytest
 from simhash_udf import fingerprint_text
 from simhash_udf.errors import InputError, OutputError
 from simhash_udf.job import _plan_lines, explain
-from simhash_udf.run import table_path
+from simhash_udf.run import read_manifest, read_report, table_path
 from simhash_udf.settings import Settings
 from tests.corpus import brute_force_pairs, corpus
 
@@ -36,7 +36,7 @@ def command(name, *arguments, **environment):
     """Run a job as a user does, with a PATH on which this Python is not."""
     java = Path(os.environ.get("JAVA_HOME", "/usr")) / "bin"
     env = {"PATH": f"{java}:/usr/bin:/bin", "HOME": os.environ.get("HOME", "/"), **environment}
-    env |= {key: os.environ[key] for key in ("JAVA_HOME",) if key in os.environ}
+    env |= {key: os.environ[key] for key in ("JAVA_HOME", "PYTHONPATH") if key in os.environ}
     words = [sys.executable, str(JOBS / f"{name}.py"), *map(str, arguments)]
     return subprocess.run(words, env=env, capture_output=True, text=True, check=False)
 
@@ -74,7 +74,7 @@ def test_a_job_runs_from_its_command_line_with_a_settings_file_and_flags(lines, 
     )
     assert done.returncode == 0, done.stderr
     assert pairs_of(out) == brute_force_pairs({i: fingerprint_text(text) for i, text in corpus()}, 8)
-    manifest, report = (json.loads((out / name).read_text()) for name in ("manifest.json", "report.json"))
+    manifest, report = read_manifest(str(out)), read_report(str(out))
     assert set(manifest["tables"]) == {"fingerprints", "fingerprint_pairs", "pairs", "clusters", "decisions", "kept"}
     assert {name: table["rows"] for name, table in manifest["tables"].items()} == {
         name: len(read(out, name)) for name in manifest["tables"]
@@ -160,7 +160,7 @@ def test_bad_records_are_rejected_counted_and_listed_when_asked(spark, tmp_path)
     rejected = sorted((row["reason"], row["record"]) for row in read(tmp_path / "out", "rejects"))
     assert rejected == [("the id is null", None), ("the record is not valid JSON", '{"id": "b", "te')]
     assert all(row["file"].endswith("in.jsonl") for row in read(tmp_path / "out", "rejects"))
-    assert json.loads((tmp_path / "out" / "report.json").read_text())["documents"]["rejected"] == 2
+    assert read_report(str(tmp_path / "out"))["documents"]["rejected"] == 2
     assert [tuple(row.items()) for row in read(tmp_path / "out", "kept")] == [(("id", "a"), ("text", "x y"))]
 
 
@@ -195,6 +195,7 @@ def test_several_inputs_and_globs_are_one_corpus(spark, tmp_path):
     ("files", "given", "said"),
     [
         ({}, "none.jsonl", "no file or directory is there"),
+        ({}, ".", "no file name ends in"),
         ({}, "*.jsonl", "the glob matches nothing"),
         ({"a.txt": "x"}, "a.txt", "format .* cannot be told: no file name ends in .parquet"),
         ({"a.jsonl": "{}", "b.parquet": "x"}, ".", "both .* are there"),

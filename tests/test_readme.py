@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from simhash_udf.run import read_report
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -50,8 +52,8 @@ def test_the_local_commands_of_the_readme_run_as_they_stand(tmp_path):
         words = [sys.executable, str(ROOT / shlex.split(line)[1]), *shlex.split(line)[2:]]
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-    assert json.loads((tmp_path / "result" / "report.json").read_text())["kept"] == 1
-    assert json.loads((tmp_path / "pairs-8" / "report.json").read_text())["pairs_by_distance"] == {"0": 3}
+    assert read_report(str(tmp_path / "result"))["kept"] == 1
+    assert read_report(str(tmp_path / "pairs-8"))["pairs_by_distance"] == {"0": 3}
 
 
 def test_the_tables_of_the_readme_are_those_of_the_code():

@@ -44,13 +44,68 @@ def test_an_output_beside_the_input_is_apart(corpus, output):
         ("s3a://b/c", "s3://b/c/", "is the input"),
         ("s3a://b/c/out", "s3a://b/c", "lies inside"),
         ("s3a://b", "s3a://b/c", "contains"),
-        ("s3a://b/c/out", "s3a://b/c/*.parquet", "lies inside"),
+        ("s3a://b/c/out", "s3a://b/c/*", "is the input"),
+        ("s3a://b/c/out/deep", "s3a://b/c/*", "lies inside"),
+        ("s3a://b/c", "s3a://b/c/*.parquet", "contains"),
+        ("s3a://b/c/out", "s3a://b/c/*.parquet", None),
+        ("s3a://b/c/part-1/out", "s3a://b/c/part-*", "lies inside"),
+        ("s3a://b/c/part-1/out", "s3a://b/*/part-[^0]/", "lies inside"),
+        ("s3a://b/c/part-1/out", "s3a://b/c/{part,data}-{1,2}", "lies inside"),
+        ("s3a://b/c/part-3/out", "s3a://b/c/{part,data}-{1,2}", None),
+        ("s3a://b/c/part-1/out", "s3a://b/c/part-?", "lies inside"),
+        ("s3a://b/c/result", "s3a://b/c/part-*", None),
         ("s3a://b/cc", "s3a://b/c", None),
     ],
 )
 def test_object_stores_are_compared_by_their_names(output, given, said):
     meeting = overlap(output, [given])
     assert meeting is None if said is None else said in meeting
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [("data/*/x", "lies inside"), ("data/**", "lies inside"), ("{data,none}/o*", "is the input"), ("data/p*", None)],
+)
+def test_an_output_that_a_glob_could_match_meets_it(corpus, given, said):
+    place = f"{corpus}/out" if "x" not in given else f"{corpus}/out/x/y"
+    meeting = overlap(place, [f"{corpus.parent}/{given}"])
+    assert meeting is None if said is None else said in meeting
+
+
+def test_an_output_that_a_link_within_the_input_leads_to_is_told(corpus):
+    for name in ("out", "between", "apart"):
+        (corpus.parent / name).mkdir()
+    out = str(corpus.parent / "out")
+    (corpus / "apart").symlink_to(corpus.parent / "apart")
+    assert overlap(out, [str(corpus)]) is None
+    (corpus.parent / "between" / "x").symlink_to(out)
+    (corpus.parent / "between" / "back").symlink_to(corpus)
+    (corpus / "link").symlink_to(corpus.parent / "between")
+    assert overlap(out, [str(corpus)]) == f"is what '{corpus.parent}/between/x' in the input '{corpus}' links to"
+    (corpus.parent / "out" / "deep").mkdir()
+    assert "lies inside what" in overlap(f"{out}/deep", [str(corpus)])
+    (corpus / "link").unlink()
+    (corpus / "link").symlink_to(corpus.parent / "out" / "deep")
+    assert "contains what" in overlap(out, [str(corpus)])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("{a,b}.jsonl", ["a.jsonl", "b.jsonl"]),
+        ("[^b].jsonl", ["a.jsonl"]),
+        ("{a,n{o,0}ne}.{jsonl,json}", ["a.jsonl"]),
+        ("{[ab],*}.jsonl", ["a.jsonl", "b.jsonl"]),
+        ("{*", ["{c.jsonl"]),
+    ],
+)
+def test_a_glob_matches_what_it_matches_for_spark(spark, corpus, pattern, names):
+    for name in ("b.jsonl", *(["{c.jsonl"] if pattern == "{*" else [])):
+        (corpus / name).write_text("{}")
+    assert expand(f"{corpus}/{pattern}") == [f"{corpus}/{name}" for name in names]
+    if pattern != "{*":
+        listed = spark.read.format("binaryFile").load(f"{corpus}/{pattern}").inputFiles()
+        assert sorted(listed) == [f"file://{corpus}/{name}" for name in names]
 
 
 def test_a_glob_names_what_it_matches_and_a_file_with_glob_signs_itself(corpus):
