@@ -11,9 +11,10 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-# The leaf at hand, rows pool[LOW:HIGH] of which the first NEW are new, how far its comparison is, and what is found so far.
-LEAF_LOW, LEAF_HIGH, LEAF_NEW, LEAF_A, LEAF_B, LEAF_MASKS, FOUND = range(7)
-LEAF_FIELDS = 7
+# The leaf at hand, rows pool[LOW:HIGH] of which the first NEW are new, how far its comparison is (rows A, A + STEP, ...), and what
+# is found so far.
+LEAF_LOW, LEAF_HIGH, LEAF_NEW, LEAF_A, LEAF_STEP, LEAF_B, LEAF_MASKS, FOUND = range(8)
+LEAF_FIELDS = 8
 
 _DENSE_SHARE = 32  # one pair in so many is near in a dense node: finding these by cuts costs more than comparing all
 
@@ -68,14 +69,18 @@ def is_dense(pool: Any, low: int, high: int, new: int, distance: int) -> bool:
 
 
 @njit(cache=True)
-def _owned(difference: Any, agreed: Any, masks: Any, count: int) -> bool:
-    """Whether a pair agrees and differs where the node says, so that it is found here and nowhere else."""
-    if difference == 0 or difference & agreed:
-        return False
+def differs_in_all(difference: Any, masks: Any, count: int) -> bool:
+    """Whether a pair differs in each of the first `count` masks; else it is found where the one it agrees on is cut off."""
     for i in range(count):
         if difference & masks[i] == 0:
             return False
     return True
+
+
+@njit(cache=True)
+def _owned(difference: Any, agreed: Any, masks: Any, count: int) -> bool:
+    """Whether a pair agrees and differs where the node says, so that it is found here and nowhere else."""
+    return difference != 0 and difference & agreed == 0 and differs_in_all(difference, masks, count)
 
 
 @njit(cache=True)
@@ -88,7 +93,7 @@ def compare_all(pool: Any, agreed: Any, masks: Any, distance: int, state: Any, o
     beyond = np.int64(distance + 1)
     within = np.uint64(distance)
     begin = state[LEAF_B]
-    for a in range(state[LEAF_A], min(new, len(rows) - 1)):
+    for a in range(state[LEAF_A], min(new, len(rows) - 1), state[LEAF_STEP]):
         row = rows[a]
         others = rows[a + 1 :]
         # The sign of any of these differences survives the OR: one test a row, and the loop stays free of branches.

@@ -45,6 +45,7 @@ from simhash_udf.core.compare import (
     LEAF_LOW,
     LEAF_MASKS,
     LEAF_NEW,
+    LEAF_STEP,
     bit_count,
     compare_all,
     has_pair,
@@ -60,11 +61,12 @@ _SMALL = 32  # rows of a bucket that is compared without cutting its band
 _LOW, _HIGH, _NEW, _TOP, _AT, _BUDGET, _AGREE, _WIDTH, _BIN, _MASKS, _ONE_BIN, _HALF, _DIFFERING, _DIFFERING_END = range(14)
 _FRAME = 14
 # Fields of the state beyond those of the leaf.
-_DEPTH, _STATUS, _COMPARED, _SORTED = range(LEAF_FIELDS, LEAF_FIELDS + 4)
-_STATE = LEAF_FIELDS + 4
+_DEPTH, _STATUS, _COMPARED, _SORTED, _PART, _PARTS, _UNIT_ROWS, _UNITS = range(LEAF_FIELDS, LEAF_FIELDS + 8)
+_STATE = LEAF_FIELDS + 8
 _DONE, _OUTPUT_FULL, _POOL_FULL = range(3)
 _QUICK = 256  # rows of a leaf that is first asked whether it has any pair
 _LARGE = 1024  # rows of a node that is first asked whether it is dense
+_UNITS_PER_PART = 8  # a bucket is shared out in nodes that are smaller than it by so much, at least
 
 
 @njit(cache=True)
@@ -159,6 +161,23 @@ def _next_differing(frame: Any, masks: Any) -> bool:
 
 
 @njit(cache=True)
+def _begin_leaf(state: Any, low: int, high: int, new: int, masks: int, spanning: bool) -> None:
+    """Make pool[low:high] the leaf to be compared; of a leaf larger than a unit this part's share of the rows, or none."""
+    size = high - low
+    state[LEAF_LOW], state[LEAF_HIGH], state[LEAF_NEW], state[LEAF_MASKS] = low, high, new, masks
+    state[LEAF_A], state[LEAF_STEP], state[LEAF_B] = 0, 1, 0
+    compared = new * size - new * (new + 1) // 2
+    if size > state[_UNIT_ROWS]:
+        if not spanning:
+            state[LEAF_A], state[LEAF_STEP] = state[_PART], state[_PARTS]
+            compared //= state[_PARTS]
+        elif state[_PART] > 0:
+            state[LEAF_A] = -1
+            return
+    state[_COMPARED] += compared
+
+
+@njit(cache=True)
 def _advance(
     pool: Any,
     label_pool: Any,
@@ -178,7 +197,7 @@ def _advance(
     out_d: Any,
 ) -> None:
     """Continue the search until it is done, the output is full, or the pool is."""
-    depth = state[_DEPTH]
+    depth, parts, unit_rows = state[_DEPTH], state[_PARTS], state[_UNIT_ROWS]
     while True:
         if state[LEAF_A] >= 0:
             if label_pool is None:
@@ -186,7 +205,7 @@ def _advance(
                     state[_DEPTH], state[_STATUS] = depth, _OUTPUT_FULL
                     return
             else:
-                span_all(pool, label_pool, parents, distance, state, out_a, out_b, out_d)
+                span_all(pool, label_pool, parents, agreed[depth + 2], masks, distance, state, out_a, out_b, out_d)
         if depth < 0:
             state[_DEPTH], state[_STATUS] = depth, _DONE
             return
@@ -211,9 +230,7 @@ def _advance(
             else:
                 width = 0
             if width == 0:
-                state[LEAF_LOW], state[LEAF_HIGH], state[LEAF_NEW] = low, high, new
-                state[LEAF_A], state[LEAF_B], state[LEAF_MASKS] = 0, 0, frame[_MASKS]
-                state[_COMPARED] += new * size - new * (new + 1) // 2
+                _begin_leaf(state, low, high, new, frame[_MASKS], label_pool is not None)
                 depth -= 1
                 continue
             top = frame[_TOP]
@@ -222,8 +239,12 @@ def _advance(
                 return
             settled = False
             if label_pool is not None:
-                if size > 64:
-                    settled = is_settled(pool[low:high], new, label_pool[low:high], parents, distance, state, out_a, out_b, out_d)
+                if size > 64 and size <= unit_rows:
+                    state[LEAF_MASKS] = frame[_MASKS]
+                    settled = is_settled(
+                        pool[low:high], new, label_pool[low:high], parents, agreed[depth + 1], masks, distance, state,
+                        out_a, out_b, out_d,
+                    )  # fmt: skip
             if settled:
                 depth -= 1
                 continue
@@ -275,6 +296,11 @@ def _advance(
             if child_size < 2 or child_new == 0:
                 begin = end
                 continue
+            if parts > 1 and size > unit_rows and child_size <= unit_rows:
+                state[_UNITS] += 1
+                if state[_UNITS] % parts != state[_PART]:
+                    begin = end
+                    continue
             if child_size > limit:
                 frame[_BIN] = current
                 depth += 1
@@ -286,18 +312,19 @@ def _advance(
                 child[_HALF], child[_DIFFERING], child[_DIFFERING_END] = 0, differing_at, differing_end
                 pushed = True
                 break
-            state[_COMPARED] += child_new * child_size - child_new * (child_new + 1) // 2
-            if child_size <= _QUICK and not has_pair(pool, top + begin, top + end, child_new, distance):
+            _begin_leaf(state, top + begin, top + end, child_new, frame[_MASKS], label_pool is not None)
+            if state[LEAF_A] < 0 or (
+                child_size <= _QUICK and not has_pair(pool, top + begin, top + end, child_new, distance)
+            ):
+                state[LEAF_A] = -1
                 begin = end
                 continue
-            state[LEAF_LOW], state[LEAF_HIGH], state[LEAF_NEW] = top + begin, top + end, child_new
-            state[LEAF_A], state[LEAF_B], state[LEAF_MASKS] = 0, 0, frame[_MASKS]
             if label_pool is None:
                 if not compare_all(pool, agreed[depth + 2], masks, distance, state, out_a, out_b, out_d):
                     full = True
                     break
             else:
-                span_all(pool, label_pool, parents, distance, state, out_a, out_b, out_d)
+                span_all(pool, label_pool, parents, agreed[depth + 2], masks, distance, state, out_a, out_b, out_d)
             begin = end
         if pushed:
             continue
@@ -373,7 +400,13 @@ class BucketSearch:
         self._new_ends = np.empty_like(self._ends)
 
     def pairs(
-        self, rows: npt.NDArray[np.uint64], band: int, shared: int = 0, new: int | None = None
+        self,
+        rows: npt.NDArray[np.uint64],
+        band: int,
+        shared: int = 0,
+        new: int | None = None,
+        part: int = 0,
+        parts: int = 1,
     ) -> Iterator[tuple[Any, Any, Any]]:
         """The pairs of one bucket, in bounded batches: int64 smaller, int64 larger (as signed numbers), int32 distance.
 
@@ -382,6 +415,8 @@ class BucketSearch:
             band: the index of the band whose bucket this is.
             shared: the first bits of the band which all rows are known to share.
             new: only pairs with at least one of the first `new` rows; pairs of the others are not even compared.
+            part, parts: only the part, from 0 up, of the work of the bucket. The parts share nothing and together find what one
+                would, if each is given the rows in the same order; each sorts the largest nodes for itself.
         """
         n = len(rows)
         new = n if new is None else new
@@ -397,6 +432,8 @@ class BucketSearch:
         masks[:band] = [other.mask(self._width) for other in before]
         state = np.zeros(_STATE, np.int64)
         state[LEAF_A] = -1
+        state[_PART], state[_PARTS] = part, parts
+        state[_UNIT_ROWS] = n // (_UNITS_PER_PART * parts) if parts > 1 else n
         self._reserve(3 * n, 0)
         self._pool[:n] = rows
         parents = None

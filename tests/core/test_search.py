@@ -11,7 +11,7 @@ from tests.oracles_search import brute_force, components, with_neighbours
 WHOLE = (Band(0, 0),)
 
 
-def found(rows, max_distance, bands=WHOLE, *, width=64, shared=0, new=None, **options):
+def found(rows, max_distance, bands=WHOLE, *, width=64, shared=0, new=None, parts=1, **options):
     """What a search by bands reports, all buckets together, as a list so that a pair found twice shows."""
     search = BucketSearch(bands, max_distance, width=width, **options)
     rows, pairs = np.asarray(rows, np.uint64), []
@@ -21,8 +21,10 @@ def found(rows, max_distance, bands=WHOLE, *, width=64, shared=0, new=None, **op
         keys = (rows >> np.uint64(width - band.start - bits)) & np.uint64((1 << bits) - 1) if bits else np.zeros(len(rows))
         for key in np.unique(keys):
             bucket = keys == key
-            for a, b, distance in search.pairs(rows[bucket], index, bits, new=int(is_new[bucket].sum())):
-                pairs += list(zip(a.tolist(), b.tolist(), distance.tolist(), strict=True))
+            for part in range(parts):
+                new_rows = int(is_new[bucket].sum())
+                for a, b, distance in search.pairs(rows[bucket], index, bits, new_rows, part, parts):
+                    pairs += list(zip(a.tolist(), b.tolist(), distance.tolist(), strict=True))
     return sorted(pairs)
 
 
@@ -184,6 +186,7 @@ def test_spanning_edges_of_new_rows_connect_what_their_pairs_connect(max_distanc
     rows = np.random.default_rng(new).permutation(rows)
     expected = with_a_new_one(brute_force(rows, max_distance), rows, new)
     edges = found(rows, max_distance, equal_bands(max_distance), shared=1, spanning=True, new=new)
+    assert len(set(edges)) == len(edges)
     assert set(edges) <= set(expected)
     assert components(edges) == components(expected)
 
@@ -239,6 +242,7 @@ def test_spanning_edges_are_true_pairs_with_the_same_components(max_distance, ba
     bands = WHOLE if bands == "whole" else equal_bands(max_distance)
     rows = with_neighbours(2000, max_distance, seed=max_distance)
     edges, expected = found(rows, max_distance, bands, shared=1, spanning=True), brute_force(rows, max_distance)
+    assert len(set(edges)) == len(edges)
     assert set(edges) <= set(expected)
     assert components(edges) == components(expected)
 
@@ -250,7 +254,55 @@ def test_spanning_a_dense_cluster_takes_fewer_edges_than_rows(radius):
     rows = np.unique(np.array(flipped(0x5555555555555555, *flips)[1:], np.uint64))
     edges, expected = found(rows, 4, spanning=True), brute_force(rows, 4)
     assert len(edges) < len(rows)
+    assert len(set(edges)) == len(edges)
     assert set(edges) <= set(expected)
+    assert components(edges) == components(expected)
+
+
+def rows_of_all_kinds(max_distance, seed):
+    """Random rows with neighbours, a dense cluster and a hot chunk, in any order."""
+    random = np.random.default_rng(seed)
+    flips = [random.choice(64, random.integers(0, 4), replace=False) for _ in range(600)]
+    dense = np.array(flipped(0x5555555555555555, *flips), np.uint64)
+    hot = random.integers(0, 1 << 40, 800, dtype=np.uint64) | np.uint64(0xABCDEF << 40)
+    rows = np.unique(np.concatenate([with_neighbours(1500, max_distance, seed), dense, hot]))
+    random.shuffle(rows)
+    return rows
+
+
+@pytest.mark.parametrize("parts", [2, 3, 17])
+@pytest.mark.parametrize("max_distance", [1, 4, 8])
+@pytest.mark.parametrize("bands", ["whole", "equal"])
+def test_the_parts_of_a_bucket_together_find_every_pair_once(parts, max_distance, bands):
+    rows = rows_of_all_kinds(max_distance, seed=parts)
+    bands = WHOLE if bands == "whole" else equal_bands(max_distance)
+    for new in (len(rows), 50):
+        expected = with_a_new_one(brute_force(rows, max_distance), rows, new)
+        assert found(rows, max_distance, bands, shared=1, new=new, parts=parts) == expected
+        edges = found(rows, max_distance, bands, shared=1, new=new, parts=parts, spanning=True)
+        assert len(set(edges)) == len(edges)
+        assert set(edges) <= set(expected)
+        assert components(edges) == components(expected)
+
+
+def test_each_part_of_a_bucket_does_a_share_of_the_work():
+    rows = np.random.default_rng(9).integers(0, 1 << 64, 200_000, dtype=np.uint64)
+    compared = []
+    for part in range(4):
+        search = BucketSearch(WHOLE, 6)
+        list(search.pairs(rows, 0, part=part, parts=4))
+        compared.append(search.comparisons)
+    whole = BucketSearch(WHOLE, 6)
+    list(whole.pairs(rows, 0))
+    assert sum(compared) == pytest.approx(whole.comparisons, rel=0.01)
+    assert max(compared) < 1.2 * min(compared)
+
+
+@pytest.mark.parametrize("max_distance", [4, 8])
+def test_bands_report_no_spanning_edge_twice(max_distance):
+    rows = rows_of_all_kinds(max_distance, seed=0)
+    edges, expected = found(rows, max_distance, equal_bands(max_distance), shared=3, spanning=True), brute_force(rows, max_distance)
+    assert len(set(edges)) == len(edges)
     assert components(edges) == components(expected)
 
 
@@ -261,6 +313,7 @@ def test_spanning_by_any_mixture_of_block_widths(seed):
     table = always_cutting(max_distance, 64, lambda: int(random.integers(1, 12)))
     rows = np.unique(np.concatenate([with_neighbours(800, max_distance, seed), np.arange(300, dtype=np.uint64)]))
     edges, expected = found(rows, max_distance, table=table, spanning=True), brute_force(rows, max_distance)
+    assert len(set(edges)) == len(edges)
     assert set(edges) <= set(expected)
     assert components(edges) == components(expected)
 
