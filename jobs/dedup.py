@@ -7,10 +7,11 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from simhash_udf.job import describe, log, main
-from simhash_udf.pipeline import deduplicate
+from simhash_udf.job import describe, describe_search, log, main, plan_logger
+from simhash_udf.pipeline import deduplicate, plan_of_corpus
 from simhash_udf.report import report
 from simhash_udf.run import Run, check_output
+from simhash_udf.session import cores_of
 from simhash_udf.settings import Settings
 from simhash_udf.sources import read_documents, source_file
 from simhash_udf.stages.documents import check_columns, check_no_rejects, rejects
@@ -24,7 +25,8 @@ def dedup(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
     source = read_documents(spark, settings)
     check_columns(source, settings)
     if dry_run:
-        print(describe(settings, KNOBS, source, TABLES if settings.on_bad_input == "reject" else TABLES[1:]))
+        search = describe_search(*plan_of_corpus(source, settings), cores_of(spark))
+        print(describe(settings, KNOBS, source, TABLES if settings.on_bad_input == "reject" else TABLES[1:], search))
         return
     rejected = rejects(source, settings, source_file(source))
     if settings.on_bad_input == "fail":
@@ -32,7 +34,7 @@ def dedup(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
     with Run(spark, settings, log) as run:
         if settings.on_bad_input == "reject":
             run.store("rejects", rejected)
-        found = deduplicate(source, settings, run.store)
+        found = deduplicate(source, settings, run.store, plan_logger(spark))
         number_rejected = run.rows("rejects") if "rejects" in run.tables else 0
         figures = report(found, number_rejected, run.rows("kept"))
         run.publish(figures)

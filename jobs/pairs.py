@@ -7,10 +7,11 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from simhash_udf.job import describe, log, main
-from simhash_udf.pipeline import check_ids, find_pairs
-from simhash_udf.report import distance_histogram
+from simhash_udf.job import describe, describe_search, log, main, plan_logger
+from simhash_udf.pipeline import check_ids, find_pairs, plan_of
+from simhash_udf.report import distance_histogram, plan_figures
 from simhash_udf.run import Run, check_output
+from simhash_udf.session import cores_of
 from simhash_udf.settings import Settings
 from simhash_udf.sources import read_fingerprints
 
@@ -22,12 +23,13 @@ def pairs(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
     check_output(settings)
     stored = read_fingerprints(spark, settings)
     if dry_run:
-        print(describe(settings, KNOBS, stored, TABLES))
+        search = describe_search(plan_of(stored, settings), stored, cores_of(spark))
+        print(describe(settings, KNOBS, stored, TABLES, search))
         return
     check_ids(stored, settings.id_column)
     with Run(spark, settings, log) as run:
-        _, found = find_pairs(stored, settings, run.store)
-        run.publish({"pairs_by_distance": distance_histogram(found)})
+        plan, _, found = find_pairs(stored, settings, run.store, plan_logger(spark))
+        run.publish({"pairs_by_distance": distance_histogram(found), "search": plan_figures(plan)})
 
 
 if __name__ == "__main__":

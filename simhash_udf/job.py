@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import re
@@ -17,7 +18,10 @@ from simhash_udf.settings import Settings, parse
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from simhash_udf.core.plan import SearchPlan
+
 PROPERTIES_FILE = Path(__file__).parent.parent / "conf" / "spark-local.conf"
+SHOWN_HOT_CHUNKS = 5
 _LOG = logging.getLogger("simhash")
 
 Work = Callable[["SparkSession", Settings, bool], None]
@@ -87,7 +91,9 @@ def log(message: str) -> None:
     _LOG.info("%s", message)
 
 
-def describe(settings: Settings, knobs: Sequence[str], frame: DataFrame, tables: Sequence[str]) -> str:
+def describe(
+    settings: Settings, knobs: Sequence[str], frame: DataFrame, tables: Sequence[str], search: Sequence[str] = ()
+) -> str:
     """What a dry run prints: the settings, what the input holds, how the search would run, and the tables it would write."""
     shown: dict[str, Any] = {name.replace("_", "-"): getattr(settings, name) for name in knobs}
     rows = frame.count()
@@ -95,21 +101,64 @@ def describe(settings: Settings, knobs: Sequence[str], frame: DataFrame, tables:
     lines += [f"  {name:17} {', '.join(value) if isinstance(value, tuple) else value}" for name, value in shown.items()]
     lines += [f"  {'settings id':17} {settings.fingerprint_id}", f"input of {rows:,} rows, with the columns"]
     lines += [f"  {field.name:17} {field.dataType.simpleString()}" for field in frame.schema]
-    if "max_distance" in knobs:
-        lines += ["search, if all fingerprints were distinct and evenly spread", *_plan_lines(rows, settings.max_distance)]
+    lines += search
     lines += [f"tables that would be written to {settings.output}", *(f"  {name}/" for name in tables)]
     return "\n".join(lines)
 
 
-def _plan_lines(rows: int, max_distance: int) -> list[str]:
-    from simhash_udf.core.plan import plan_search
+def describe_search(plan: SearchPlan, fingerprints: DataFrame, cores: int) -> list[str]:
+    """How a search will run and what it is expected to cost, a line each.
 
-    plan = plan_search(rows, max_distance)
-    lines = [
-        f"  {'shuffled':17} {plan.rows_shuffled:,} fingerprints, {plan.bytes_shuffled / 1e6:,.1f} MB, in {plan.tasks} tasks",
-        f"  {'comparisons':17} {plan.comparisons:,.0f}",
-        f"  {'chance pairs':17} {plan.chance_pairs:,.3g} of unrelated documents are expected within {max_distance} bits",
-    ]
-    if plan.chance_pairs > rows:
-        lines.append(f"  {'warning':17} these outnumber the documents: a smaller --max-distance would be right")
+    Args:
+        plan: for the cores at hand.
+        fingerprints: the table `fingerprints`, in which ids are looked up for the hottest chunks.
+        cores: that the job has.
+    """
+    plan = dataclasses.replace(plan, cores=cores)
+    widths = ", ".join(str(band.width) for band in plan.bands)
+    cut = f"bands of {widths} bits" if plan.bands[0].width else "no bands: one task has all"
+    values = {
+        "fingerprints": f"{plan.rows:,} distinct, pairs within {plan.max_distance} of 64 bits; {cut}",
+        "shuffled": f"{plan.rows_shuffled:,} fingerprints, {plan.bytes_shuffled / 1e6:,.1f} MB",
+        "tasks": f"{plan.tasks:,}, with up to {plan.task_bytes / 1e6:,.0f} MB of fingerprints each",
+        "comparisons": f"{plan.comparisons:,.0f}",
+        "pairs expected": f"about {plan.near_pairs:,.0f}, by a sample",
+        "chance pairs": f"{plan.chance_pairs:,.3g} of unrelated fingerprints among them",
+        "seconds expected": f"{plan.seconds:,.0f} on {cores} cores like those the model was measured on",
+    }
+    lines = ["search", *(f"  {name:17} {value}" for name, value in values.items())]
+    lines += [f"  {'hot chunk':17} {line}" for line in _hot_chunk_lines(plan, fingerprints)]
+    if plan.chance_pairs > plan.rows:
+        lines.append(f"  {'warning':17} chance pairs outnumber the fingerprints: a smaller --max-distance would be right")
+    return lines
+
+
+def plan_logger(spark: SparkSession) -> Callable[[SearchPlan, DataFrame], None]:
+    """What a job calls with the plan of its search before it runs: each line goes to the log."""
+    from simhash_udf.session import cores_of
+
+    def log_plan(plan: SearchPlan, fingerprints: DataFrame) -> None:
+        for line in describe_search(plan, fingerprints, cores_of(spark)):
+            log(line)
+
+    return log_plan
+
+
+def _hot_chunk_lines(plan: SearchPlan, fingerprints: DataFrame) -> list[str]:
+    from pyspark.sql import functions as F
+
+    hottest = plan.hot_chunks[:SHOWN_HOT_CHUNKS]
+    if not hottest:
+        return []
+    examples = sorted({example for chunk in hottest for example in chunk.examples})
+    found = fingerprints.where(F.col("fingerprint").isin(examples)).groupBy("fingerprint").agg(F.min("id").alias("id")).collect()
+    ids = {row["fingerprint"]: row["id"] for row in found}
+    lines = []
+    for chunk in hottest:
+        band = plan.bands[chunk.band]
+        shown = ", ".join(repr(ids[example]) for example in chunk.examples if example in ids)
+        lines.append(
+            f"bits {63 - band.start} to {64 - band.end} are {chunk.chunk:0{band.width}b} in about {chunk.rows:,} fingerprints, "
+            f"such as those of {shown}"
+        )
     return lines

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from simhash_udf.core.plan import Sample, SearchPlan, plan_search
 from simhash_udf.errors import InputError, TooManyPairs
 from simhash_udf.settings import Settings
 from simhash_udf.stages.clusters import clusters
@@ -19,16 +20,20 @@ from simhash_udf.stages.decisions import decisions, kept
 from simhash_udf.stages.documents import check_no_rejects, documents, rejects, usable_rows
 from simhash_udf.stages.fingerprints import fingerprints
 from simhash_udf.stages.pairs import count_pairs, identical_groups, pairs, with_sizes
-from simhash_udf.stages.search import search
+from simhash_udf.stages.search import count_near_pairs, sample, search
 
 Store = Callable[[str, DataFrame], DataFrame]
+OnPlan = Callable[[SearchPlan, DataFrame], None]
+
+SAMPLED_DOCUMENTS = 1 << 16
+UNGUARDED_PAIRS = 10_000_000  # pairs of fingerprints that may be written before the pairs of documents are counted
 
 
 @dataclass(frozen=True)
 class NearDuplicates:
-    """What was found in a corpus; each field is a DataFrame in the schema of `simhash_udf.tables`.
+    """What was found in a corpus; each field but `plan` is a DataFrame in the schema of `simhash_udf.tables`.
 
-    `kept` has the columns of the corpus.
+    `kept` has the columns of the corpus; `plan` is how the search was to run.
     """
 
     fingerprints: DataFrame
@@ -37,9 +42,14 @@ class NearDuplicates:
     clusters: DataFrame
     decisions: DataFrame
     kept: DataFrame
+    plan: SearchPlan
 
 
-def deduplicate(source: DataFrame, settings: Settings, store: Store) -> NearDuplicates:
+def no_watch(_plan: SearchPlan, _fingerprints: DataFrame) -> None:
+    """Nobody looks at the plan before the search runs."""
+
+
+def deduplicate(source: DataFrame, settings: Settings, store: Store, on_plan: OnPlan = no_watch) -> NearDuplicates:
     """Find the near-duplicates of a corpus and decide which documents stay.
 
     Raises:
@@ -47,11 +57,11 @@ def deduplicate(source: DataFrame, settings: Settings, store: Store) -> NearDupl
         TooManyPairs: more pairs than `settings.max_pairs`.
     """
     made = fingerprint_documents(source, settings, store)
-    found, paired = find_pairs(made, settings, store)
+    plan, found, paired = find_pairs(made, settings, store, on_plan)
     clustered = store("clusters", clusters(made, found))
     decided = store("decisions", decisions(made, clustered, settings.max_distance))
     staying = store("kept", kept(usable_rows(source, settings), decided, settings.id_column))
-    return NearDuplicates(made, found, paired, clustered, decided, staying)
+    return NearDuplicates(made, found, paired, clustered, decided, staying, plan)
 
 
 def fingerprint_documents(source: DataFrame, settings: Settings, store: Store) -> DataFrame:
@@ -61,14 +71,30 @@ def fingerprint_documents(source: DataFrame, settings: Settings, store: Store) -
     return made
 
 
-def find_pairs(made: DataFrame, settings: Settings, store: Store) -> tuple[DataFrame, DataFrame]:
-    """Pairs of fingerprints, and the table `pairs` of documents."""
+def find_pairs(
+    made: DataFrame, settings: Settings, store: Store, on_plan: OnPlan = no_watch
+) -> tuple[SearchPlan, DataFrame, DataFrame]:
+    """How the search was planned, pairs of fingerprints, and the table `pairs` of documents.
+
+    `on_plan` is called with the plan and the table `fingerprints` before the search.
+    """
     spanning = settings.pairs == "spanning"
     groups = store("groups", identical_groups(made))
-    found = store("fingerprint_pairs", with_sizes(search(groups, settings.max_distance, spanning=spanning), groups))
+    plan = plan_of(groups, settings)
+    on_plan(plan, made)
     if not spanning:
-        check_number_of_pairs(groups, found, settings.max_pairs)
-    return found, store("pairs", pairs(made, found, spanning=spanning))
+        check_expected_pairs(groups, plan, settings.max_pairs)
+    near = search(groups, settings.max_distance, spanning=spanning, plan=plan)
+    found = store("fingerprint_pairs", with_sizes(near, groups))
+    if not spanning:
+        check_number_of_pairs(count_pairs(groups, found), settings.max_pairs)
+    return plan, found, store("pairs", pairs(made, found, spanning=spanning))
+
+
+def plan_of(fingerprints: DataFrame, settings: Settings) -> SearchPlan:
+    """How the search of the fingerprints of a table will run, by a sample of them."""
+    taken = sample(fingerprints, settings.max_distance)
+    return plan_search(taken.rows, settings.max_distance, sample=taken, spanning=settings.pairs == "spanning")
 
 
 def check_ids(made: DataFrame, id_column: str) -> None:
@@ -85,15 +111,50 @@ def check_ids(made: DataFrame, id_column: str) -> None:
         )
 
 
-def check_number_of_pairs(groups: DataFrame, found: DataFrame, limit: int) -> None:
-    """Raise TooManyPairs where the documents make more pairs than the limit; counted exactly, before any is written."""
-    rows = count_pairs(groups, found).collect()
+def plan_of_corpus(source: DataFrame, settings: Settings) -> tuple[SearchPlan, DataFrame]:
+    """How the search of a corpus would run, from about 65,000 of its documents, and their table `fingerprints`.
+
+    Which documents these are depends on their ids alone. Copies are rarer among them than in the whole corpus, so the number of
+    distinct fingerprints is an upper bound.
+    """
+    every = documents(source, settings)
+    number = every.count()
+    some = every
+    if number > SAMPLED_DOCUMENTS:
+        some = every.where(F.xxhash64("id") < F.lit(round(SAMPLED_DOCUMENTS / number * 2**64) - 2**63))
+    made = fingerprints(some, settings).localCheckpoint()
+    taken = sample(made, settings.max_distance)
+    growth = number / max(1, made.count())
+    rows = round(taken.rows * growth)
+    whole = Sample(rows, taken.fingerprints, taken.near_pairs * growth**2)
+    return plan_search(rows, settings.max_distance, sample=whole, spanning=settings.pairs == "spanning"), made
+
+
+def check_expected_pairs(groups: DataFrame, plan: SearchPlan, limit: int) -> None:
+    """Raise TooManyPairs before the search writes any pair, if it would find too many.
+
+    They are counted exactly where the plan expects about so many; copies of documents can only make more of them.
+    """
+    if 2 * plan.near_pairs > max(limit, UNGUARDED_PAIRS):
+        near = count_near_pairs(groups, plan.max_distance, plan=plan)
+        check_number_of_pairs(count_pairs(groups).unionByName(near), limit, "at least ")
+
+
+def check_number_of_pairs(counted: DataFrame, limit: int, least: str = "") -> None:
+    """Raise TooManyPairs where there are more pairs than the limit.
+
+    Args:
+        counted: `distance`, `pairs`: how many pairs there are.
+        limit: the most pairs that are written.
+        least: "at least " where documents with copies make more pairs than were counted.
+    """
+    rows = counted.collect()
     total = sum(int(row["pairs"]) for row in rows)
     if total > limit:
         by_distance = ", ".join(f"{int(row['pairs']):,} at distance {row['distance']}" for row in sorted(rows))
         raise TooManyPairs(
-            f"the documents make {total:,} pairs ({by_distance}), more than max-pairs, {limit:,}; use --pairs spanning, which "
-            "gives the same clusters with few pairs, or a larger --max-pairs, or a smaller --max-distance"
+            f"the documents make {least}{total:,} pairs ({by_distance}), more than max-pairs, {limit:,}; use --pairs spanning, "
+            "which gives the same clusters with few pairs, or a larger --max-pairs, or a smaller --max-distance"
         )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from simhash_udf.core.plan import SearchPlan
 from simhash_udf.errors import IncompleteResult
 from simhash_udf.pipeline import NearDuplicates
 
@@ -27,6 +28,25 @@ def distance_histogram(pairs: DataFrame) -> dict[str, int]:
     """Number of pairs by Hamming distance."""
     rows = pairs.groupBy("distance").count().orderBy("distance").collect()
     return {str(row["distance"]): row["count"] for row in rows}
+
+
+def plan_figures(plan: SearchPlan) -> dict[str, Any]:
+    """How the search was planned and what it was expected to cost."""
+    return {
+        "distinct_fingerprints": plan.rows,
+        "band_widths": [band.width for band in plan.bands],
+        "tasks": plan.tasks,
+        "rows_shuffled": plan.rows_shuffled,
+        "bytes_shuffled": plan.bytes_shuffled,
+        "bytes_a_task": plan.task_bytes,
+        "comparisons_expected": round(plan.comparisons),
+        "pairs_expected": round(plan.near_pairs),
+        "chance_pairs_expected": plan.chance_pairs,
+        "hot_chunks": [
+            {"band": chunk.band, "chunk": chunk.chunk, "rows_expected": chunk.rows, "fingerprints": list(chunk.examples)}
+            for chunk in plan.hot_chunks
+        ],
+    }
 
 
 def report(found: NearDuplicates, rejected: int, kept: int) -> dict[str, Any]:
@@ -61,6 +81,7 @@ def report(found: NearDuplicates, rejected: int, kept: int) -> dict[str, Any]:
             )
     return {
         "documents": {**documents, "rejected": rejected},
+        "search": plan_figures(found.plan),
         "pairs_by_distance": distance_histogram(found.pairs),
         "clusters": {"number": clusters, "documents": members or 0},
         "decisions": {reason: reasons[reason] for reason in sorted(reasons)},

@@ -45,6 +45,19 @@ def open_session(name: str, properties_file: Path) -> SparkSession:
     return builder.getOrCreate()
 
 
+def cores_of(spark: SparkSession) -> int:
+    """Cores that the session's tasks can use at the same time, as far as its properties say; else two."""
+    master = spark.conf.get("spark.master", "") or ""
+    local = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", master)
+    if local:
+        return (os.cpu_count() or 1) if local[1] == "*" else int(local[1] or 1)
+    total = spark.conf.get("spark.cores.max", "") or ""
+    executors, each = (spark.conf.get(f"spark.executor.{name}", "") or "" for name in ("instances", "cores"))
+    if executors.isdigit():
+        return max(1, int(executors)) * (int(each) if each.isdigit() else 1)
+    return int(total) if total.isdigit() else 2
+
+
 def _master() -> str:
     from pyspark import SparkConf
 

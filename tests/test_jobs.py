@@ -7,13 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from simhash_udf import fingerprint_text
+from simhash_udf.core.plan import Sample, plan_search
 from simhash_udf.errors import InputError, OutputError
-from simhash_udf.job import _plan_lines, explain
+from simhash_udf.job import describe_search, explain
 from simhash_udf.run import read_manifest, read_report, table_path
 from simhash_udf.settings import Settings
 from tests.corpus import brute_force_pairs, corpus
@@ -253,8 +255,19 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(spark, parquet, tmp_
 
 
 @pytest.mark.parametrize(("max_distance", "warned"), [(6, False), (12, True)])
-def test_a_dry_run_warns_where_chance_pairs_outnumber_documents(max_distance, warned):
-    assert any("outnumber" in line for line in _plan_lines(10_000_000, max_distance)) is warned
+def test_a_plan_warns_where_chance_pairs_outnumber_documents(max_distance, warned):
+    lines = describe_search(plan_search(10_000_000, max_distance), None, cores=8)
+    assert any("outnumber" in line for line in lines) is warned
+    assert any("on 8 cores" in line for line in lines)
+
+
+def test_hot_chunks_are_shown_with_ids_of_documents_in_them(spark):
+    rows = [(f"page {i}", i) for i in range(5_000)]
+    stored = spark.createDataFrame(rows, "id string, fingerprint bigint")
+    taken = Sample(5_000, np.arange(5_000, dtype=np.uint64))
+    plan = plan_search(5_000, 3, sample=taken, band_widths=(16, 16, 16, 16))
+    lines = [line for line in describe_search(plan, stored, cores=2) if "hot chunk" in line]
+    assert "bits 63 to 48 are 0000000000000000 in about 5,000 fingerprints, such as those of 'page 0', 'page 1'" in lines[0]
 
 
 def test_ids_of_json_keep_all_their_digits_and_their_zeros(spark, tmp_path):

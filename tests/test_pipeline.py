@@ -2,7 +2,7 @@ import pytest
 
 from simhash_udf import fingerprint_text, near_duplicates
 from simhash_udf.errors import InputError, TooManyPairs
-from simhash_udf.pipeline import deduplicate
+from simhash_udf.pipeline import deduplicate, plan_of_corpus
 from simhash_udf.report import report
 from simhash_udf.settings import Settings
 from tests.corpus import BODY, brute_force_pairs, components, corpus, edited, random_text
@@ -89,6 +89,38 @@ def test_more_pairs_than_allowed_stop_the_run_with_their_number(documents):
     with pytest.raises(TooManyPairs, match=rf"make {number} pairs .*more than max-pairs, 3; use --pairs spanning"):
         near_duplicates(documents, max_pairs=3)
     assert len(pairs_of(near_duplicates(documents, max_pairs=number))) == number
+
+
+def test_too_many_near_pairs_stop_the_run_before_any_is_written(documents, monkeypatch):
+    monkeypatch.setattr("simhash_udf.pipeline.UNGUARDED_PAIRS", 0)
+    stored = []
+
+    def store(name, table):
+        stored.append(name)
+        return table.localCheckpoint()
+
+    with pytest.raises(TooManyPairs, match=r"make at least \d+ pairs .*more than max-pairs, 3; use --pairs spanning"):
+        deduplicate(documents, Settings(max_pairs=3), store)
+    assert stored == ["fingerprints", "groups"]
+
+
+def test_a_plan_from_a_sample_of_documents_expects_what_there_is(documents, monkeypatch):
+    whole, _ = plan_of_corpus(documents, Settings())
+    monkeypatch.setattr("simhash_udf.pipeline.SAMPLED_DOCUMENTS", 60)
+    planned, made = plan_of_corpus(documents, Settings())
+    assert 40 < made.count() < 80
+    assert whole.rows <= planned.rows < 1.3 * whole.rows
+
+
+def test_the_plan_is_shown_before_the_search(documents):
+    seen = []
+    found = near_duplicates(documents)
+
+    def on_plan(plan, fingerprints):
+        seen.append((plan, fingerprints.count()))
+
+    deduplicate(documents, Settings(), lambda name, table: table.localCheckpoint(), on_plan)
+    assert seen == [(found.plan, documents.count())]
 
 
 def test_a_thousand_copies_in_any_script_leave_one_document(spark):

@@ -1,9 +1,10 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from simhash_udf.errors import SettingsError
-from simhash_udf.session import check_java, memory_bytes, read_properties
+from simhash_udf.session import check_java, cores_of, memory_bytes, read_properties
 
 CONF = Path(__file__).parent.parent / "conf"
 
@@ -52,3 +53,26 @@ def test_no_java_at_all_is_refused_with_the_cure(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SettingsError, match="no java is on the PATH; install"):
         check_java()
+
+
+class _Session:
+    def __init__(self, **properties):
+        self.conf = {f"spark.{key.replace('_', '.')}": value for key, value in properties.items()}
+
+
+@pytest.mark.parametrize(
+    ("properties", "cores"),
+    [
+        ({"master": "local[3]"}, 3),
+        ({"master": "local[4,2]"}, 4),
+        ({"master": "local"}, 1),
+        ({"master": "local[*]"}, os.cpu_count()),
+        ({"master": "yarn", "executor_instances": "10", "executor_cores": "4"}, 40),
+        ({"master": "yarn", "executor_instances": "10"}, 10),
+        ({"master": "spark://host:7077", "cores_max": "24"}, 24),
+        ({"master": "k8s://https://host"}, 2),
+        ({}, 2),
+    ],
+)
+def test_cores_are_those_that_the_properties_say(properties, cores):
+    assert cores_of(_Session(**properties)) == cores

@@ -135,20 +135,20 @@ class CutTable:
     nanoseconds: npt.NDArray[np.float64]
     comparisons: npt.NDArray[np.float64]
 
-    def cost(self, size: float, bits: int, budget: int, differing: int = 0) -> float:
-        """Nanoseconds expected for a node of `size` uniform fingerprints."""
+    def cost(self, size: npt.ArrayLike, bits: int, budget: int, differing: int = 0) -> npt.NDArray[np.float64]:
+        """Nanoseconds expected for a node of `size` uniform fingerprints, or for each of several sizes."""
         return _at(self.nanoseconds[budget, bits, min(differing, MOST_DIFFERING)], size)
 
-    def compared(self, size: float, bits: int, budget: int, differing: int = 0) -> float:
+    def compared(self, size: npt.ArrayLike, bits: int, budget: int, differing: int = 0) -> npt.NDArray[np.float64]:
         """Comparisons expected for such a node."""
         return _at(self.comparisons[budget, bits, min(differing, MOST_DIFFERING)], size)
 
 
-def _at(row: npt.NDArray[np.float64], size: float) -> float:
-    """A tabulated cost at any size, interpolated between powers of two."""
-    if size <= 0:
-        return 0.0
-    return float(np.exp(np.interp(math.log(size), np.log(_SIZES), np.log(np.maximum(row, 1e-12)))))
+def _at(row: npt.NDArray[np.float64], sizes: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """A tabulated cost at any sizes, interpolated between powers of two."""
+    n = np.asarray(sizes, np.float64)
+    logs = np.interp(np.log(np.maximum(n, _SIZES[0])), np.log(_SIZES), np.log(np.maximum(row, 1e-12)))
+    return np.where(n > 0, np.exp(logs), 0.0)
 
 
 @lru_cache(maxsize=32)

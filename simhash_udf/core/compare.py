@@ -11,10 +11,10 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-# The leaf at hand, rows pool[LOW:HIGH] of which the first NEW are new, how far its comparison is (rows A, A + STEP, ...), and what
-# is found so far.
-LEAF_LOW, LEAF_HIGH, LEAF_NEW, LEAF_A, LEAF_STEP, LEAF_B, LEAF_MASKS, FOUND = range(8)
-LEAF_FIELDS = 8
+# The leaf at hand, rows pool[LOW:HIGH] of which the first NEW are new, how far its comparison is (rows A, A + STEP, ...), what is
+# found so far, and whether new rows are not to be compared with each other.
+LEAF_LOW, LEAF_HIGH, LEAF_NEW, LEAF_A, LEAF_STEP, LEAF_B, LEAF_MASKS, FOUND, BETWEEN = range(9)
+LEAF_FIELDS = 9
 
 _DENSE_SHARE = 32  # one pair in so many is near in a dense node: finding these by cuts costs more than comparing all
 
@@ -95,7 +95,7 @@ def compare_all(pool: Any, agreed: Any, masks: Any, distance: int, state: Any, o
     begin = state[LEAF_B]
     for a in range(state[LEAF_A], min(new, len(rows) - 1), state[LEAF_STEP]):
         row = rows[a]
-        others = rows[a + 1 :]
+        others = rows[new:] if state[BETWEEN] else rows[a + 1 :]
         # The sign of any of these differences survives the OR: one test a row, and the loop stays free of branches.
         signs = np.int64(0)
         for b in range(len(others)):

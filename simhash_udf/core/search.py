@@ -37,6 +37,7 @@ from numba import njit
 
 from simhash_udf.core.blocks import _OFFSET, _STEPS, MOST_DIFFERING, WIDEST_BLOCK, Band, CutTable, cut_table, share_class
 from simhash_udf.core.compare import (
+    BETWEEN,
     FOUND,
     LEAF_A,
     LEAF_B,
@@ -166,7 +167,7 @@ def _begin_leaf(state: Any, low: int, high: int, new: int, masks: int, spanning:
     size = high - low
     state[LEAF_LOW], state[LEAF_HIGH], state[LEAF_NEW], state[LEAF_MASKS] = low, high, new, masks
     state[LEAF_A], state[LEAF_STEP], state[LEAF_B] = 0, 1, 0
-    compared = new * size - new * (new + 1) // 2
+    compared = new * (size - new) if state[BETWEEN] else new * size - new * (new + 1) // 2
     if size > state[_UNIT_ROWS]:
         if not spanning:
             state[LEAF_A], state[LEAF_STEP] = state[_PART], state[_PARTS]
@@ -293,7 +294,7 @@ def _advance(
             current += 1
             if child_size == size:
                 frame[_ONE_BIN] = 1
-            if child_size < 2 or child_new == 0:
+            if child_size < 2 or child_new == 0 or (state[BETWEEN] and child_new == child_size):
                 begin = end
                 continue
             if parts > 1 and size > unit_rows and child_size <= unit_rows:
@@ -313,9 +314,7 @@ def _advance(
                 pushed = True
                 break
             _begin_leaf(state, top + begin, top + end, child_new, frame[_MASKS], label_pool is not None)
-            if state[LEAF_A] < 0 or (
-                child_size <= _QUICK and not has_pair(pool, top + begin, top + end, child_new, distance)
-            ):
+            if state[LEAF_A] < 0 or (child_size <= _QUICK and not has_pair(pool, top + begin, top + end, child_new, distance)):
                 state[LEAF_A] = -1
                 begin = end
                 continue
@@ -407,6 +406,7 @@ class BucketSearch:
         new: int | None = None,
         part: int = 0,
         parts: int = 1,
+        between: bool = False,
     ) -> Iterator[tuple[Any, Any, Any]]:
         """The pairs of one bucket, in bounded batches: int64 smaller, int64 larger (as signed numbers), int32 distance.
 
@@ -417,7 +417,9 @@ class BucketSearch:
             new: only pairs with at least one of the first `new` rows; pairs of the others are not even compared.
             part, parts: only the part, from 0 up, of the work of the bucket. The parts share nothing and together find what one
                 would, if each is given the rows in the same order; each sorts the largest nodes for itself.
+            between: only pairs of a new row with one that is not new; not for a spanning search.
         """
+        assert not (between and self._spanning)
         n = len(rows)
         new = n if new is None else new
         if n < 2 or new == 0:
@@ -432,7 +434,7 @@ class BucketSearch:
         masks[:band] = [other.mask(self._width) for other in before]
         state = np.zeros(_STATE, np.int64)
         state[LEAF_A] = -1
-        state[_PART], state[_PARTS] = part, parts
+        state[BETWEEN], state[_PART], state[_PARTS] = between, part, parts
         state[_UNIT_ROWS] = n // (_UNITS_PER_PART * parts) if parts > 1 else n
         self._reserve(3 * n, 0)
         self._pool[:n] = rows

@@ -51,17 +51,19 @@ def with_sizes(found: DataFrame, groups: DataFrame) -> DataFrame:
     return found.select("fingerprint_a", "fingerprint_b", "distance", "documents_a", "documents_b")
 
 
-def count_pairs(groups: DataFrame, found: DataFrame) -> DataFrame:
+def count_pairs(groups: DataFrame, found: DataFrame | None = None) -> DataFrame:
     """How many pairs of documents there are, by `distance`: one row a distance, `distance` INT and `pairs` DECIMAL.
 
     Args:
         groups: from `identical_groups`.
-        found: the table `fingerprint_pairs`, with all pairs.
+        found: the table `fingerprint_pairs`, with all pairs; where not given only pairs of equal fingerprints are counted.
     """
     # Decimal, since the pairs of a large group of copies alone may pass 2^63.
     equal = groups.where(F.col("documents") > 1).select(
         F.lit(0).alias("distance"), F.expr("cast(documents as decimal(19,0)) * (documents - 1) / 2").alias("pairs")
     )
-    near = found.select("distance", F.expr("cast(documents_a as decimal(19,0)) * documents_b").alias("pairs"))
-    counted = near.unionByName(equal)
+    counted = equal
+    if found is not None:
+        near = found.select("distance", F.expr("cast(documents_a as decimal(19,0)) * documents_b").alias("pairs"))
+        counted = near.unionByName(equal)
     return counted.groupBy("distance").agg(F.sum("pairs").cast("decimal(38,0)").alias("pairs"))

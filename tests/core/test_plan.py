@@ -2,10 +2,11 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from simhash_udf.core.blocks import Band
-from simhash_udf.core.plan import plan_search
+from simhash_udf.core.plan import Sample, plan_search
 from simhash_udf.errors import SettingsError
 
 
@@ -60,3 +61,79 @@ def test_bands_that_could_lose_a_pair_are_refused(widths):
 def test_counts_out_of_range_are_refused(bad):
     with pytest.raises(SettingsError, match="whole number"):
         plan_search(**{"rows": 10, "max_distance": 3, **bad})
+
+
+def sampled(rows, fingerprints):
+    return Sample(rows, np.unique(fingerprints))
+
+
+def evenly(count, bits=64, seed=0):
+    return np.random.default_rng(seed).integers(0, 1 << bits, count, dtype=np.uint64)
+
+
+def around_a_centre(count, differing, seed=0):
+    random = np.random.default_rng(seed)
+    flips = np.zeros(count, np.uint64)
+    for _ in range(differing):
+        flips |= np.uint64(1) << random.integers(0, 64, count, dtype=np.uint64)
+    return flips ^ np.uint64(0x0123456789ABCDEF)
+
+
+@pytest.mark.parametrize("max_distance", [3, 6, 8, 12])
+def test_an_even_sample_changes_no_price(max_distance):
+    even, measured = (plan_search(10**7, max_distance, sample=s) for s in (None, sampled(10**7, evenly(200_000))))
+    assert measured.seconds == pytest.approx(even.seconds, rel=0.02)
+    assert measured.comparisons == pytest.approx(even.comparisons, rel=0.05)
+    assert measured.hot_chunks == ()
+    assert measured.rows_shuffled == even.rows_shuffled
+
+
+def test_buckets_are_dealt_evenly():
+    plan = plan_search(10**7, 6)
+    assert plan.task_nanoseconds.max() < 1.2 * plan.task_nanoseconds.mean()
+    costs = np.concatenate(plan.bucket_nanoseconds)
+    assert plan.task_nanoseconds.tolist() == pytest.approx(np.bincount(plan.task_of_unit, costs, plan.tasks).tolist())
+
+
+SKEWED = {
+    "a tenth shares 16 bits": np.concatenate([evenly(180_000), evenly(20_000, 48)]),
+    "half shares 16 bits": np.concatenate([evenly(100_000), evenly(100_000, 48)]),
+    "a fiftieth lies around a centre": np.concatenate([evenly(196_000), around_a_centre(4_000, 4)]),
+}
+
+
+@pytest.mark.parametrize("fingerprints", SKEWED.values(), ids=SKEWED)
+@pytest.mark.parametrize("max_distance", [6, 8])
+def test_a_skewed_sample_is_dealt_evenly_too(fingerprints, max_distance):
+    plan = plan_search(10**7, max_distance, sample=sampled(10**7, fingerprints))
+    assert plan.task_nanoseconds.max() < 2 * np.median(plan.task_nanoseconds)
+    assert plan.seconds > plan_search(10**7, max_distance).seconds
+    assert plan.hot_chunks
+    # Each part of a bucket gets a copy of its rows.
+    assert plan.rows_shuffled > 10**7 * len(plan.bands)
+
+
+def test_the_hottest_chunk_is_named_with_examples():
+    plan = plan_search(10**7, 6, sample=sampled(10**7, SKEWED["a tenth shares 16 bits"]))
+    hottest = plan.hot_chunks[0]
+    assert hottest.chunk == 0
+    assert hottest.rows == pytest.approx(10**6, rel=0.1)
+    band = plan.bands[hottest.band]
+    assert hottest.examples
+    assert all(band.chunk(example % 2**64) == 0 for example in hottest.examples)
+
+
+def test_a_dense_chunk_of_a_spanning_search_is_not_shared():
+    taken = sampled(10**7, np.concatenate([evenly(100_000), around_a_centre(100_000, 4)]))
+    assert max(max(band) for band in plan_search(10**7, 6, sample=taken).parts) > 1
+    assert max(max(band) for band in plan_search(10**7, 6, sample=taken, spanning=True).parts) == 1
+
+
+def test_new_rows_cost_less_than_all():
+    assert plan_search(10**7, 6, new_rows=10**5).comparisons < plan_search(10**7, 6).comparisons / 5
+    assert plan_search(10**7, 6, new_rows=10**5).chance_pairs == pytest.approx(10**7 * 10**5 * 4.5e-12, rel=0.05)
+
+
+def test_a_task_holds_its_own_rows_and_room_for_its_largest_bucket():
+    for rows in (10**7, 10**8, 10**9):
+        assert plan_search(rows, 6).task_bytes < 40 * 2_000_000 + 40 * rows / 2**5

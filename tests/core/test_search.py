@@ -44,6 +44,17 @@ def with_a_new_one(pairs, rows, new):
     return [(a, b, d) for a, b, d in pairs if a in chosen or b in chosen]
 
 
+def rows_of_all_kinds(max_distance, seed):
+    """Random rows with neighbours, a dense cluster and a hot chunk, in any order."""
+    random = np.random.default_rng(seed)
+    flips = [random.choice(64, random.integers(0, 4), replace=False) for _ in range(600)]
+    dense = np.array(flipped(0x5555555555555555, *flips), np.uint64)
+    hot = random.integers(0, 1 << 40, 800, dtype=np.uint64) | np.uint64(0xABCDEF << 40)
+    rows = np.unique(np.concatenate([with_neighbours(1500, max_distance, seed), dense, hot]))
+    random.shuffle(rows)
+    return rows
+
+
 def flipped(base, *bit_sets):
     return [base] + [base ^ sum(1 << bit for bit in bits) for bits in bit_sets]
 
@@ -159,6 +170,20 @@ def test_every_pair_of_a_small_width_with_any_number_of_new_rows(max_distance):
             assert found(rows, max_distance, bands, width=8, shared=1, new=new, table=table) == expected
 
 
+@pytest.mark.parametrize("max_distance", [1, 3, 8])
+@pytest.mark.parametrize("new", [1, 40, 2000])
+def test_new_rows_need_not_be_compared_with_each_other(max_distance, new):
+    rows = rows_of_all_kinds(max_distance, seed=new)
+    chosen = set(rows[:new].view(np.int64).tolist())
+    expected = [(a, b, d) for a, b, d in brute_force(rows, max_distance) if (a in chosen) != (b in chosen)]
+    pairs = [
+        pair
+        for batch in BucketSearch(WHOLE, max_distance, pairs_at_once=999).pairs(rows, 0, new=new, between=True)
+        for pair in zip(*(column.tolist() for column in batch), strict=True)
+    ]
+    assert sorted(pairs) == expected
+
+
 @pytest.mark.parametrize("max_distance", [0, 1, 3, 6, 8, 12])
 @pytest.mark.parametrize("new", [1, 30, 1000])
 def test_pairs_with_a_new_row_at_64_bits(max_distance, new):
@@ -259,17 +284,6 @@ def test_spanning_a_dense_cluster_takes_fewer_edges_than_rows(radius):
     assert components(edges) == components(expected)
 
 
-def rows_of_all_kinds(max_distance, seed):
-    """Random rows with neighbours, a dense cluster and a hot chunk, in any order."""
-    random = np.random.default_rng(seed)
-    flips = [random.choice(64, random.integers(0, 4), replace=False) for _ in range(600)]
-    dense = np.array(flipped(0x5555555555555555, *flips), np.uint64)
-    hot = random.integers(0, 1 << 40, 800, dtype=np.uint64) | np.uint64(0xABCDEF << 40)
-    rows = np.unique(np.concatenate([with_neighbours(1500, max_distance, seed), dense, hot]))
-    random.shuffle(rows)
-    return rows
-
-
 @pytest.mark.parametrize("parts", [2, 3, 17])
 @pytest.mark.parametrize("max_distance", [1, 4, 8])
 @pytest.mark.parametrize("bands", ["whole", "equal"])
@@ -301,7 +315,10 @@ def test_each_part_of_a_bucket_does_a_share_of_the_work():
 @pytest.mark.parametrize("max_distance", [4, 8])
 def test_bands_report_no_spanning_edge_twice(max_distance):
     rows = rows_of_all_kinds(max_distance, seed=0)
-    edges, expected = found(rows, max_distance, equal_bands(max_distance), shared=3, spanning=True), brute_force(rows, max_distance)
+    edges, expected = (
+        found(rows, max_distance, equal_bands(max_distance), shared=3, spanning=True),
+        brute_force(rows, max_distance),
+    )
     assert len(set(edges)) == len(edges)
     assert components(edges) == components(expected)
 

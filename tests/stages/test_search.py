@@ -7,7 +7,8 @@ from pyspark.sql import functions as F
 
 from simhash_udf.core.plan import plan_search
 from simhash_udf.errors import InputError, SettingsError
-from simhash_udf.stages.search import _addresses, _keys_of_tasks, search
+from simhash_udf.stages import search as stage
+from simhash_udf.stages.search import _keys_of_tasks, count_near_pairs, sample, search, search_new
 from tests.oracles_search import banded_self_join, brute_force, components, with_neighbours
 
 BANDS = {3: (16, 16, 16, 16), 6: (9,) * 7, 8: (7,) * 9}
@@ -135,23 +136,121 @@ def test_every_task_gets_its_key_from_sparks_own_hash(spark):
     assert [row[0] for row in rows.select(F.expr("pmod(hash(key), 13)")).collect()] == list(range(13))
 
 
-def test_buckets_are_dealt_evenly():
-    plan = plan_search(10**7, 6)
-    keys = _keys_of_tasks(plan.tasks)
-    loads = dict.fromkeys(keys, 0.0)
-    for cost, addresses in zip(plan.bucket_nanoseconds, _addresses(plan), strict=True):
-        for key in addresses:
-            loads[int(key)] += cost
-    assert max(loads.values()) < 1.2 * sum(loads.values()) / plan.tasks
-
-
 def test_shares_are_bounded(monkeypatch):
-    from simhash_udf.stages import search as stage
-
     monkeypatch.setattr(stage, "_SHARE_BYTES", 80)
     plan = plan_search(1000, 3, tasks=2, band_widths=(1, 1, 1, 1))
-    batch = pa.RecordBatch.from_arrays([pa.array(np.arange(100))], ["fingerprint"])
-    shares = list(stage._to_shares(iter([batch, batch]), plan=plan, addresses=_addresses(plan)))
-    sizes = [len(value) for share in shares for value in share.column(2).to_pylist()]
+    columns = [pa.array(np.arange(100)), pa.array([True] * 60 + [False] * 40)]
+    batch = pa.RecordBatch.from_arrays(columns, ["fingerprint", "new"])
+    keys = np.zeros(len(plan.task_of_unit), np.int32)
+    shares = list(stage._to_shares(iter([batch, batch]), plan=plan, keys=keys))
+    sizes = [len(value) for share in shares for value in share.column(3).to_pylist()]
     assert max(sizes) == 80
     assert sum(sizes) == 4 * 200 * 8
+
+
+def hot_and_dense(seed=7):
+    """Fingerprints of which many share their first bits, and many lie around one centre."""
+    random = np.random.default_rng(seed)
+    dense = np.zeros(400, np.uint64)
+    for _ in range(3):
+        dense |= np.uint64(1) << random.integers(0, 64, 400, dtype=np.uint64)
+    hot = random.integers(0, 1 << 48, 2000, dtype=np.uint64)
+    rows = np.unique(np.concatenate([with_neighbours(1500, 6, seed), dense ^ np.uint64(0x5A5A5A5A5A5A5A5A), hot]))
+    random.shuffle(rows)
+    return rows
+
+
+@pytest.mark.parametrize("spanning", [False, True])
+def test_a_hot_bucket_is_shared_by_tasks_and_loses_nothing(spark, monkeypatch, spanning):
+    monkeypatch.setattr("simhash_udf.core.plan.PART_NS", 1.0)
+    rows = hot_and_dense()
+    fingerprints = frame(spark, rows, 3)
+    plan = plan_search(len(rows), 6, sample=sample(fingerprints, 6), tasks=12, band_widths=BANDS[6], spanning=spanning)
+    assert max(max(band) for band in plan.parts) > 2
+    found, expected = collected(search(fingerprints, 6, plan=plan, spanning=spanning)), brute_force(rows, 6)
+    if spanning:
+        assert len(set(found)) == len(found)
+        assert set(found) <= set(expected)
+        assert components(found) == components(expected)
+    else:
+        assert found == expected
+
+
+def test_near_pairs_are_counted_by_distance(spark):
+    rows = with_neighbours(2000, 6, seed=8)
+    expected = brute_force(rows, 6)
+    counted = count_near_pairs(frame(spark, rows), 6, plan=banded(2000, 6)).collect()
+    assert {row["distance"]: row["pairs"] for row in counted} == {
+        d: sum(pair[2] == d for pair in expected) for d in {pair[2] for pair in expected}
+    }
+
+
+def new_and_stored(max_distance, new, seed):
+    rows = with_neighbours(1500, max_distance, seed)
+    chosen = set(rows[:new].view(np.int64).tolist())
+    # Some fingerprints are on both sides.
+    stored = np.concatenate([rows[new:], rows[: new // 3]])
+    return rows[:new], stored, [pair for pair in brute_force(rows, max_distance) if pair[0] in chosen or pair[1] in chosen]
+
+
+@pytest.mark.parametrize("max_distance", [0, 3, 8])
+@pytest.mark.parametrize("new", [1, 200, 1400])
+def test_new_fingerprints_are_searched_among_stored_ones(spark, monkeypatch, max_distance, new):
+    monkeypatch.setattr(stage, "_STORED_SLICE_ROWS", 100)
+    fresh, stored, expected = new_and_stored(max_distance, new, seed=new)
+    assert collected(search_new(frame(spark, fresh, 2), frame(spark, stored, 3), max_distance)) == expected
+
+
+@pytest.mark.parametrize("max_distance", [3, 8])
+def test_a_large_new_side_is_shuffled_with_the_stored_one(spark, max_distance):
+    fresh, stored, expected = new_and_stored(max_distance, 300, seed=9)
+    widths = BANDS[max_distance]
+    plan = plan_search(1500, max_distance, new_rows=300, tasks=3, band_widths=widths)
+    assert collected(search_new(frame(spark, fresh), frame(spark, stored), max_distance, plan=plan)) == expected
+    edges = collected(search_new(frame(spark, fresh), frame(spark, stored), max_distance, plan=plan, spanning=True))
+    assert len(set(edges)) == len(edges)
+    assert set(edges) <= set(expected)
+    assert components(edges) == components(expected)
+
+
+def test_spanning_edges_of_new_fingerprints_do_not_depend_on_partitions(spark):
+    fresh, stored, expected = new_and_stored(8, 300, seed=10)
+    once, again = (
+        collected(search_new(frame(spark, fresh, parts), frame(spark, stored[::step], parts), 8, spanning=True))
+        for parts, step in ((1, 1), (5, -1))
+    )
+    assert once == again
+    assert components(once) == components(expected)
+
+
+def test_nothing_new_and_nothing_stored(spark):
+    some = frame(spark, [1, 3, 7])
+    assert collected(search_new(frame(spark, []), some, 3)) == []
+    assert collected(search_new(some, frame(spark, []), 1)) == [(1, 3, 1), (3, 7, 1)]
+
+
+def test_a_sample_is_the_same_for_any_partitions_and_tells_the_size(spark):
+    rows = with_neighbours(4000, 6, seed=11)
+    once, again = (sample(frame(spark, order, parts), 6, rows=1000) for order, parts in ((rows, 1), (rows[::-1], 5)))
+    assert once.fingerprints.tolist() == again.fingerprints.tolist()
+    assert 900 < len(once.fingerprints) < 1100
+    assert once.rows == again.rows == len(rows)
+    assert set(once.fingerprints.tolist()) <= set(rows.tolist())
+
+
+def test_a_sample_counts_copies_once_and_expects_the_pairs_there_are(spark):
+    rows = np.unique(np.concatenate([with_neighbours(3000, 6, seed=12), np.arange(1024, dtype=np.uint64)]))
+    twice = frame(spark, np.concatenate([rows, rows, rows[:7]]))
+    assert sample(twice, 6).rows == len(rows)
+    pairs = len(brute_force(rows, 6))
+    assert sample(twice, 6).near_pairs == pytest.approx(pairs)
+    assert sample(twice, 6, rows=2500).near_pairs == pytest.approx(pairs, rel=0.3)
+
+
+def test_a_sample_with_very_many_pairs_is_thinned(spark, monkeypatch):
+    monkeypatch.setattr(stage, "_SAMPLE_PAIRS", 1000)
+    assert sample(frame(spark, range(2048)), 12).near_pairs == pytest.approx(2048 * 2047 / 2, rel=0.1)
+
+
+def test_a_sample_of_nothing(spark):
+    assert sample(frame(spark, []), 3).rows == 0
