@@ -30,25 +30,33 @@ def bit_count(_: Any, word: Any) -> Any:
 
 
 @njit(cache=True)
-def has_pair(pool: Any, low: int, high: int, new: int, distance: int) -> bool:
-    """Whether one of the first `new` rows of pool[low:high] is near another: the hot loop, for sets of which few have a pair."""
-    # The sign of any difference survives the OR, so no branch depends on the data. Two rows meet all others at once, which
-    # halves the loads; unsigned indices spare the test for negative ones.
+def next_near(pool: Any, begin: int, last: int, high: int, distance: int) -> int:
+    """The first of the rows pool[begin:last] that is near a row behind it in pool[:high], or the row before it; -1 if none is.
+
+    This is the hot loop of the search: few leaves have a pair, and few rows of these.
+    """
+    # The sign of any difference survives the OR, so no branch within a row depends on the data. Two rows meet all others at
+    # once, which halves the loads; unsigned indices spare the test for negative ones.
     signs, beyond = np.int64(0), np.int64(distance + 1)
-    a, end, one, two = np.uint64(low), np.uint64(high), np.uint64(1), np.uint64(2)
-    last = np.uint64(low + min(new, high - low - 1))
-    while a + one < last:
+    a, end, one, two = np.uint64(begin), np.uint64(high), np.uint64(1), np.uint64(2)
+    until = np.uint64(last)
+    while a + one < until:
         first, second = pool[a], pool[a + one]
-        signs |= np.int64(bit_count(first ^ second)) - beyond
+        signs = np.int64(bit_count(first ^ second)) - beyond
         for b in range(a + two, end):
             other = pool[b]
             signs |= (np.int64(bit_count(first ^ other)) - beyond) | (np.int64(bit_count(second ^ other)) - beyond)
+        if signs < 0:
+            return np.int64(a)
         a += two
-    if a < last:
+    if a < until:
+        signs = np.int64(0)
         first = pool[a]
         for b in range(a + one, end):
             signs |= np.int64(bit_count(first ^ pool[b])) - beyond
-    return signs < 0
+        if signs < 0:
+            return np.int64(a)
+    return -1
 
 
 @njit(cache=True)
@@ -86,32 +94,33 @@ def _owned(difference: Any, agreed: Any, masks: Any, count: int) -> bool:
 @njit(cache=True)
 def compare_all(pool: Any, agreed: Any, masks: Any, distance: int, state: Any, out_a: Any, out_b: Any, out_d: Any) -> bool:
     """Report the pairs of the leaf that `state` names; False when the output is full before the leaf is done."""
-    rows = pool[state[LEAF_LOW] : state[LEAF_HIGH]]
-    new = state[LEAF_NEW]
-    count = state[LEAF_MASKS]
-    found = state[FOUND]
-    beyond = np.int64(distance + 1)
-    within = np.uint64(distance)
-    begin = state[LEAF_B]
-    for a in range(state[LEAF_A], min(new, len(rows) - 1), state[LEAF_STEP]):
-        row = rows[a]
-        others = rows[new:] if state[BETWEEN] else rows[a + 1 :]
-        # The sign of any of these differences survives the OR: one test a row, and the loop stays free of branches.
-        signs = np.int64(0)
-        for b in range(len(others)):
-            signs |= np.int64(bit_count(row ^ others[b])) - beyond
-        if signs < 0:
-            for b in range(begin, len(others)):
-                difference = row ^ others[b]
-                if bit_count(difference) <= within and _owned(difference, agreed, masks, count):
-                    if found == len(out_a):
-                        state[FOUND], state[LEAF_A], state[LEAF_B] = found, a, b
-                        return False
-                    x, y = np.int64(row), np.int64(others[b])
-                    out_a[found], out_b[found] = min(x, y), max(x, y)
-                    out_d[found] = np.int32(bit_count(difference))
-                    found += 1
+    low, high, step = state[LEAF_LOW], state[LEAF_HIGH], state[LEAF_STEP]
+    count, found, within = state[LEAF_MASKS], state[FOUND], np.uint64(distance)
+    first_old = low + state[LEAF_NEW]
+    last = min(first_old, high - 1)
+    row_at, begin = low + state[LEAF_A], state[LEAF_B]
+    pending = 1 if begin > 0 else 0
+    while row_at < last:
+        if step == 1 and pending == 0:
+            row_at = next_near(pool, row_at, last, high, distance)
+            if row_at < 0:
+                break
+            # One of two rows is near another.
+            pending = 2
+        row = pool[row_at]
+        for b in range(max(first_old if state[BETWEEN] else row_at + 1, begin), high):
+            difference = row ^ pool[b]
+            if bit_count(difference) <= within and _owned(difference, agreed, masks, count):
+                if found == len(out_a):
+                    state[FOUND], state[LEAF_A], state[LEAF_B] = found, row_at - low, b
+                    return False
+                x, y = np.int64(row), np.int64(pool[b])
+                out_a[found], out_b[found] = min(x, y), max(x, y)
+                out_d[found] = np.int32(bit_count(difference))
+                found += 1
         begin = 0
+        row_at += step
+        pending = max(pending - 1, 0)
     state[FOUND] = found
     state[LEAF_A] = -1
     return True

@@ -49,8 +49,8 @@ from simhash_udf.core.compare import (
     LEAF_STEP,
     bit_count,
     compare_all,
-    has_pair,
     is_dense,
+    next_near,
 )
 from simhash_udf.core.spanning import is_settled, span_all
 
@@ -314,8 +314,12 @@ def _advance(
                 pushed = True
                 break
             _begin_leaf(state, top + begin, top + end, child_new, frame[_MASKS], label_pool is not None)
-            if state[LEAF_A] < 0 or (child_size <= _QUICK and not has_pair(pool, top + begin, top + end, child_new, distance)):
-                state[LEAF_A] = -1
+            if state[LEAF_A] >= 0 and child_size <= min(_QUICK, unit_rows):
+                # Most leaves end here; where one does not, nothing is near the rows before.
+                last = top + begin + min(child_new, child_size - 1)
+                near = next_near(pool, top + begin, last, top + end, distance)
+                state[LEAF_A] = near - top - begin if near >= 0 else -1
+            if state[LEAF_A] < 0:
                 begin = end
                 continue
             if label_pool is None:
