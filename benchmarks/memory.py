@@ -12,7 +12,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def resident_bytes(root: int) -> dict[str, list[int]]:
-    """Resident bytes of a process and all below it, by program name; pages shared by forked workers count once for each."""
+    """Resident bytes of each process below one, by program name; pages shared by forked workers count once for each."""
     parents, pages = {}, {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -28,7 +28,7 @@ def resident_bytes(root: int) -> dict[str, list[int]]:
         above: int | None = process
         while above not in (root, 0, None):
             above = parents.get(above or 0)
-        if above == root:
+        if above == root and process != root:
             name, resident = pages[process]
             found.setdefault(name, []).append(resident * _PAGE)
     return found
@@ -51,7 +51,7 @@ class Peaks:
 
 
 class Sampler:
-    """Samples, five times a second while it is entered, the memory of the processes below this one, itself left out."""
+    """Samples, five times a second while it is entered, the memory of the processes below this one."""
 
     def __init__(self) -> None:
         self.peaks = Peaks()
@@ -67,16 +67,6 @@ class Sampler:
         self._thread.join()
 
     def _run(self) -> None:
-        own = os.getpid()
         while not self._done.is_set():
-            everything = resident_bytes(own)
-            name, size = _self(own)
-            if size in everything.get(name, []):
-                everything[name].remove(size)
-            self.peaks.see({program: sizes for program, sizes in everything.items() if sizes})
+            self.peaks.see(resident_bytes(os.getpid()))
             time.sleep(0.2)
-
-
-def _self(own: int) -> tuple[str, int]:
-    name, _, _ = Path(f"/proc/{own}/stat").read_text(encoding="utf-8").rpartition(")")
-    return name.partition("(")[2], int(Path(f"/proc/{own}/statm").read_text(encoding="ascii").split()[1]) * _PAGE

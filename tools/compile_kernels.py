@@ -11,7 +11,7 @@ from simhash_udf import fingerprint_array, fingerprint_features, votes
 from simhash_udf.core.fingerprint import fingerprint_features_batch
 from simhash_udf.core.plan import plan_search
 from simhash_udf.stages.clusters import _components, _forest
-from simhash_udf.stages.search import _addresses, _search_shares, _to_shares
+from simhash_udf.stages.search import _measured, _search_shares, _search_stored, _to_shares
 
 
 def main() -> None:
@@ -24,9 +24,12 @@ def main() -> None:
     batch = pa.RecordBatch.from_arrays([rows], ["fingerprint"])
     for widths in ((0,), (16, 16, 16, 16)):
         plan = plan_search(len(rows), 3, tasks=1, band_widths=widths)
-        shares = list(_to_shares(iter([batch]), plan=plan, addresses=_addresses(plan)))
+        keys = np.zeros(len(plan.task_of_unit), np.int32)
+        shares = [share for new in (True, False) for share in _to_shares(iter([batch]), plan=plan, keys=keys, new=new)]
         for spanning in (False, True):
             list(partial(_search_shares, plan=plan, spanning=spanning)(iter(shares)))
+    list(_measured(iter([batch]), max_distance=3))
+    list(_search_stored(iter([batch]), new=rows.to_numpy().view(np.uint64)[:10], max_distance=3))
     edges = pa.RecordBatch.from_arrays([rows, rows], ["fingerprint_a", "fingerprint_b"])
     list(_components(_forest(iter([edges]))))
 

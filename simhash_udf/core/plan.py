@@ -35,7 +35,8 @@ MOST_SHARED_BITS = 11  # so that the slices of a bucket are no tiny rows
 ONE_BUCKET_NS = 0.4e9  # a search that is shorter than this is not worth a shuffle by bands
 LARGEST_CHUNK = 16_000_000
 MOST_PARTS = 64  # of one bucket
-PART_NS = 0.2e9  # a part that is shorter than this is not worth its copy of the rows
+PART_NS = 0.2e9  # a part that is shorter than this is not worth the trouble
+COPIES_WORTH = 10  # a part should take so much longer than shuffling its copy of the rows
 MOST_HOT_CHUNKS = 32  # of a band that are looked at one by one
 
 Rows = npt.NDArray[np.uint64]
@@ -155,11 +156,19 @@ class SearchPlan:
         return (self.rows * (self.rows - 1) / 2 - old * (old - 1) / 2) * near
 
     @property
+    def _moving_ns(self) -> float:
+        return self.rows * INPUT_NS + self.rows_shuffled * SHUFFLE_NS + self.near_pairs * PAIR_NS + self.tasks * TASK_NS
+
+    @property
+    def core_seconds(self) -> float:
+        """Expected seconds of work on one core like those the constants were measured on."""
+        return (float(self.task_nanoseconds.sum()) + self._moving_ns) / 1e9
+
+    @property
     def seconds(self) -> float:
-        """Expected seconds of the whole search, on `cores` cores like those the constants were measured on."""
-        moving = self.rows * INPUT_NS + self.rows_shuffled * SHUFFLE_NS + self.near_pairs * PAIR_NS + self.tasks * TASK_NS
+        """Expected seconds of the whole search on `cores` such cores, none of which can do more than one task at once."""
         searching = max(float(self.task_nanoseconds.sum()) / self.cores, float(self.task_nanoseconds.max()))
-        return (START_NS + searching + moving / min(self.cores, self.tasks)) / 1e9
+        return (START_NS + searching + self._moving_ns / min(self.cores, self.tasks)) / 1e9
 
 
 def plan_search(
@@ -241,9 +250,10 @@ class _PricedBand:
 
 
 def _parts(band: _PricedBand, a_task: float) -> npt.NDArray[np.int64]:
-    """How many tasks share each bucket: one, unless it is dearer than two tasks should be."""
-    dear = ~band.whole & (band.nanoseconds > max(2 * a_task, 2 * PART_NS))
-    return np.where(dear, np.clip(np.ceil(band.nanoseconds / max(a_task, PART_NS)), 1, MOST_PARTS), 1).astype(np.int64)
+    """How many tasks share each bucket: one, unless it is dearer than two tasks should be and than its copies would be."""
+    a_part = np.maximum(max(a_task, PART_NS), COPIES_WORTH * SHUFFLE_NS * band.rows)
+    dear = ~band.whole & (band.nanoseconds > 2 * a_part)
+    return np.where(dear, np.clip(np.ceil(band.nanoseconds / a_part), 1, MOST_PARTS), 1).astype(np.int64)
 
 
 class _Spread:

@@ -104,15 +104,14 @@ def search_new(
     check_distance(max_distance)
     fresh, old = _fingerprint_column(new), _fingerprint_column(stored)
     if plan is None:
-        counts = fresh.count(), old.count()
+        counts = _count(fresh), _count(old)
         if not spanning and _is_small(*counts, max_distance):
             rows = _collected(fresh)
             between = old.mapInArrow(partial(_search_stored, new=rows, max_distance=max_distance), PAIR_SCHEMA)
             return search(fresh, max_distance, plan=plan_search(counts[0], max_distance)).unionAll(between)
         plan = plan_search(sum(counts), max_distance, new_rows=counts[0], spanning=spanning)
     _check_plan(plan, max_distance)
-    both = fresh.withColumn("new", F.lit(True)).unionAll(old.withColumn("new", F.lit(False)))
-    return _shuffled(both, plan).mapInArrow(partial(_search_shares, plan=plan, spanning=spanning), PAIR_SCHEMA)
+    return _shuffled(fresh, plan, old).mapInArrow(partial(_search_shares, plan=plan, spanning=spanning), PAIR_SCHEMA)
 
 
 def sample(fingerprints: DataFrame, max_distance: int, *, rows: int = SAMPLE_ROWS) -> Sample:
@@ -127,7 +126,7 @@ def sample(fingerprints: DataFrame, max_distance: int, *, rows: int = SAMPLE_ROW
         InputError: there is no BIGINT column `fingerprint`.
     """
     whole = _fingerprint_column(fingerprints)
-    number = whole.count()
+    number = _count(whole)
     if number > rows:
         whole = whole.where(F.xxhash64("fingerprint") < F.lit(round(rows / number * 2**64) - 2**63))
     schema = "rows BIGINT, fingerprints BINARY, compared BIGINT, pairs BIGINT"
@@ -148,12 +147,12 @@ def _rows_and_plan(
     check_distance(max_distance)
     rows = _fingerprint_column(fingerprints)
     if plan is None:
-        plan = plan_search(rows.count(), max_distance, spanning=spanning)
+        plan = plan_search(_count(rows), max_distance, spanning=spanning)
         if plan.tasks > 1:
             taken = sample(rows, max_distance)
             plan = plan_search(taken.rows, max_distance, sample=taken, spanning=spanning)
     _check_plan(plan, max_distance)
-    return rows.withColumn("new", F.lit(True)), plan
+    return rows, plan
 
 
 def _check_plan(plan: SearchPlan, max_distance: int) -> None:
@@ -173,6 +172,10 @@ def _fingerprint_column(frame: DataFrame) -> DataFrame:
     return frame.select("fingerprint").where(F.col("fingerprint").isNotNull())
 
 
+def _count(fingerprints: DataFrame) -> int:
+    return int(fingerprints.agg(F.count("fingerprint")).collect()[0][0])
+
+
 def _is_small(new_rows: int, stored_rows: int, max_distance: int) -> bool:
     """Whether giving the new side to every task is cheaper than shuffling both sides."""
     if new_rows > LARGEST_NEW_SIDE:
@@ -184,10 +187,12 @@ def _is_small(new_rows: int, stored_rows: int, max_distance: int) -> bool:
     return slices * a_slice / 1e9 / plan.cores <= plan.seconds
 
 
-def _shuffled(rows: DataFrame, plan: SearchPlan) -> DataFrame:
-    """Packed shares of the rows (`fingerprint`, `new`), each in the partition of the task that searches its unit."""
+def _shuffled(new: DataFrame, plan: SearchPlan, old: DataFrame | None = None) -> DataFrame:
+    """Packed shares of the rows, each in the partition of the task that searches its unit."""
     keys = np.array(_keys_of_tasks(plan.tasks), np.int32)[plan.task_of_unit]
-    shares = rows.mapInArrow(partial(_to_shares, plan=plan, keys=keys), _SHARE_SCHEMA)
+    shares = new.mapInArrow(partial(_to_shares, plan=plan, keys=keys, new=True), _SHARE_SCHEMA)
+    if old is not None:
+        shares = shares.unionAll(old.mapInArrow(partial(_to_shares, plan=plan, keys=keys, new=False), _SHARE_SCHEMA))
     # A number and a column: adaptive execution leaves such a shuffle as it is.
     return shares.repartition(plan.tasks, "task")
 
@@ -225,32 +230,28 @@ def _first_units(plan: SearchPlan) -> list[npt.NDArray[np.int64]]:
     return [first + np.concatenate([[0], np.cumsum(band)]) for first, band in zip(before, parts, strict=False)]
 
 
-def _to_shares(batches: Iterator[pa.RecordBatch], *, plan: SearchPlan, keys: npt.NDArray[np.int32]) -> Iterator[pa.RecordBatch]:
+def _to_shares(
+    batches: Iterator[pa.RecordBatch], *, plan: SearchPlan, keys: npt.NDArray[np.int32], new: bool
+) -> Iterator[pa.RecordBatch]:
     """Slices of an input partition, sorted by bucket, each bucket's share packed into binary values of bounded size."""
     units = _first_units(plan)
-    for rows, is_new in _slices(batches):
+    for rows in _slices(batches, _SLICE_ROWS):
         for band in range(len(plan.bands)):
-            yield _shares_of_band(rows, is_new, band, plan, units[band], keys)
+            yield _shares_of_band(rows, new, band, plan, units[band], keys)
 
 
-def _slices(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Rows, bool]]:
-    """New rows and others, in slices of their own."""
-    gathered: dict[bool, list[Rows]] = {True: [], False: []}
-    sizes = {True: 0, False: 0}
+def _slices(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[Rows]:
+    """The fingerprints of many small batches, in pieces of at least so many rows but for the last."""
+    gathered: list[Rows] = []
+    size = 0
     for batch in batches:
-        rows = _fingerprints_of(batch)
-        new = batch.column(1).to_numpy(zero_copy_only=False)
-        for is_new, of_kind in ((True, rows if new.all() else rows[new]), (False, rows[~new])):
-            if not len(of_kind):
-                continue
-            gathered[is_new].append(of_kind)
-            sizes[is_new] += len(of_kind)
-            if sizes[is_new] >= _SLICE_ROWS:
-                yield np.concatenate(gathered[is_new]), is_new
-                gathered[is_new], sizes[is_new] = [], 0
-    for is_new in (True, False):
-        if sizes[is_new]:
-            yield np.concatenate(gathered[is_new]), is_new
+        gathered.append(_fingerprints_of(batch))
+        size += batch.num_rows
+        if size >= rows:
+            yield np.concatenate(gathered)
+            gathered, size = [], 0
+    if size:
+        yield np.concatenate(gathered)
 
 
 def _fingerprints_of(batch: pa.RecordBatch) -> Rows:
@@ -260,7 +261,7 @@ def _fingerprints_of(batch: pa.RecordBatch) -> Rows:
 
 def _shares_of_band(
     rows: Rows,
-    is_new: bool,
+    new: bool,
     index: int,
     plan: SearchPlan,
     first_units: npt.NDArray[np.int64],
@@ -292,7 +293,7 @@ def _shares_of_band(
     unit = first_units[bucket[share]] + np.arange(len(share)) - np.repeat(np.cumsum(copies) - copies, copies)
     if len(share) > len(starts):
         data = data.take(pa.array(share))
-    columns = [pa.array(keys[unit]), pa.array(unit.astype(np.int32)), pa.array(np.full(len(unit), is_new)), data]
+    columns = [pa.array(keys[unit]), pa.array(unit.astype(np.int32)), pa.array(np.full(len(unit), new)), data]
     return pa.RecordBatch.from_arrays(columns, ["task", "unit", "new", "fingerprints"])
 
 
@@ -349,22 +350,9 @@ def _search_stored(batches: Iterator[pa.RecordBatch], *, new: Rows, max_distance
 
     members = Members(new)
     engine = BucketSearch((Band(0, 0),), max_distance)
-    gathered: list[Rows] = []
-    size = 0
-
-    def found() -> Iterator[pa.RecordBatch]:
-        rows = members.removed_from(np.concatenate(gathered))
-        yield from _in_batches(engine.pairs(np.concatenate([new, rows]), 0, new=len(new), between=True))
-
-    for batch in batches:
-        gathered.append(_fingerprints_of(batch))
-        size += batch.num_rows
-        if size >= _STORED_SLICE_ROWS:
-            yield from found()
-            gathered.clear()
-            size = 0
-    if size:
-        yield from found()
+    for stored in _slices(batches, _STORED_SLICE_ROWS):
+        rows = np.concatenate([new, members.removed_from(stored)])
+        yield from _in_batches(engine.pairs(rows, 0, new=len(new), between=True))
 
 
 def _collected(fingerprints: DataFrame) -> Rows:

@@ -139,10 +139,9 @@ def test_every_task_gets_its_key_from_sparks_own_hash(spark):
 def test_shares_are_bounded(monkeypatch):
     monkeypatch.setattr(stage, "_SHARE_BYTES", 80)
     plan = plan_search(1000, 3, tasks=2, band_widths=(1, 1, 1, 1))
-    columns = [pa.array(np.arange(100)), pa.array([True] * 60 + [False] * 40)]
-    batch = pa.RecordBatch.from_arrays(columns, ["fingerprint", "new"])
+    batch = pa.RecordBatch.from_arrays([pa.array(np.arange(100))], ["fingerprint"])
     keys = np.zeros(len(plan.task_of_unit), np.int32)
-    shares = list(stage._to_shares(iter([batch, batch]), plan=plan, keys=keys))
+    shares = list(stage._to_shares(iter([batch, batch]), plan=plan, keys=keys, new=True))
     sizes = [len(value) for share in shares for value in share.column(3).to_pylist()]
     assert max(sizes) == 80
     assert sum(sizes) == 4 * 200 * 8
