@@ -82,7 +82,9 @@ def fingerprints(kind: str, rows: int, max_distance: int) -> tuple[Rows, pd.Data
 def write(rows: Rows, directory: Path) -> None:
     directory.mkdir()
     for part, values in enumerate(np.array_split(rows.view(np.int64), PARTS)):
-        pq.write_table(pa.table({"fingerprint": values}), directory / f"part-{part}.parquet")
+        # Random numbers have no dictionary and do not compress.
+        table = pa.table({"fingerprint": values})
+        pq.write_table(table, directory / f"part-{part}.parquet", use_dictionary=False, compression="none")
 
 
 class Case:

@@ -32,7 +32,8 @@ def open_session(name: str, properties_file: Path) -> SparkSession:
         return builder.getOrCreate()
     if not submitted:
         check_java()
-        properties = {"spark.master": "local[*]", "spark.driver.memory": f"{heap_gib(memory_bytes())}g"}
+        # All cores, and a task may fail three times, as on a cluster: a Python worker that the system kills is no end.
+        properties = {"spark.master": "local[*,4]", "spark.driver.memory": f"{heap_gib(memory_bytes())}g"}
         properties["spark.ui.showConsoleProgress"] = str(sys.stderr.isatty()).lower()
         properties |= read_properties(properties_file)
         logging_file = properties_file.with_name("log4j2.properties").as_uri()

@@ -13,7 +13,7 @@ def spark(tmp_path_factory):
     os.environ["PYSPARK_PYTHON"] = sys.executable
     scratch = tmp_path_factory.mktemp("spark")
     session = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master("local[2,4]")
         .appName("tests")
         # Few rows need few tasks; a default of 200 would be most of the suite's time.
         .config("spark.sql.shuffle.partitions", "3")

@@ -93,6 +93,31 @@ def test_spanning_edges_do_not_depend_on_partitions_and_order(spark):
     assert components(edges[0]) == components(expected)
 
 
+@pytest.mark.parametrize("stage_of_the_kill", ["_to_shares", "_search_shares"])
+def test_a_killed_python_worker_loses_and_repeats_nothing(spark, monkeypatch, tmp_path, stage_of_the_kill):
+    work = getattr(stage, stage_of_the_kill)
+    killed = tmp_path / "killed"
+
+    def dies_once(batches, **options):
+        import os
+        import signal
+
+        done = list(work(batches, **options))
+        # Half of the result is on its way when the worker dies.
+        yield from done[: len(done) // 2]
+        try:
+            killed.touch(exist_ok=False)
+        except FileExistsError:
+            yield from done[len(done) // 2 :]
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(stage, stage_of_the_kill, dies_once)
+    rows = with_neighbours(1500, 6, seed=13)
+    assert collected(search(frame(spark, rows, 3), 6, plan=banded(1500, 6))) == brute_force(rows, 6)
+    assert killed.exists()
+
+
 def test_columns_and_types(spark):
     fields = search(frame(spark, [1, 3]), 1).dtypes
     assert fields == [("fingerprint_a", "bigint"), ("fingerprint_b", "bigint"), ("distance", "int")]
