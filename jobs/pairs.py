@@ -13,6 +13,7 @@ from simhash_udf.report import distance_histogram
 from simhash_udf.run import Run, check_output
 from simhash_udf.settings import Settings
 from simhash_udf.sources import read_fingerprints
+from simhash_udf.stages.fingerprints import settings_id_of
 
 KNOBS = ["input", "output", "id_column", "max_distance", "pairs", "max_pairs", "if_exists"]
 TABLES = ["fingerprint_pairs", "pairs"]
@@ -27,7 +28,7 @@ def pairs(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
     check_ids(stored, settings.id_column)
     with Run(spark, settings, log) as run:
         _, found = find_pairs(stored, settings, run.store)
-        run.publish({"pairs_by_distance": distance_histogram(found)})
+        run.publish({"pairs_by_distance": distance_histogram(found)}, KNOBS, settings_id_of(stored))
 
 
 if __name__ == "__main__":
