@@ -37,7 +37,7 @@ def dedup(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
         found = deduplicate(source, settings, run.store, plan_logger(spark))
         number_rejected = run.rows("rejects") if "rejects" in run.tables else 0
         figures = report(found, number_rejected, run.rows("kept"))
-        run.publish(figures)
+        run.publish(figures, KNOBS, settings.fingerprint_id)
     documents, clusters = figures["documents"], figures["clusters"]
     log(f"{documents['documents']:,} documents, {run.rows('pairs'):,} pairs, {clusters['number']:,} clusters")
     log(f"{figures['kept']:,} kept, {figures['dropped']:,} dropped, {number_rejected:,} rejected")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from simhash_udf.demo import compare_with_planted, write_corpus
+from simhash_udf.demo import CORPUS, PLANTED, compare_with_planted, write_corpus
 from simhash_udf.errors import SimHashError
 from simhash_udf.run import read_manifest
 
@@ -30,16 +29,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=7, metavar="N", help="Another seed makes another corpus. Default: 7.")
     given = parser.parse_args()
     base = Path(given.directory)
-    made = base / "made_by_demo"
     try:
-        if made.exists():
-            # Only what an earlier demo left here is removed.
-            shutil.rmtree(base / "corpus", ignore_errors=True)
-        corpus = write_corpus(base / "corpus", given.count, given.seed)
+        corpus = make_corpus(base, given.count, given.seed)
     except SimHashError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return error.exit_code
-    made.touch()
     output = base / "output"
     command = [sys.executable, str(Path(__file__).with_name("dedup.py")), "--input", str(corpus), "--output", str(output)]
     command += ["--id-column", "id", "--text-column", "text", "--if-exists", "replace"]
@@ -47,8 +41,21 @@ def main() -> int:
     finished = subprocess.run(command, check=False)
     if finished.returncode:
         return finished.returncode
-    show(base / "corpus" / "planted.jsonl", output)
+    show(base / "corpus" / PLANTED, output)
     return 0
+
+
+def make_corpus(base: Path, count: int, seed: int) -> Path:
+    """Write the corpus below a directory, in place of what an earlier demo left there, whole or not."""
+    directory, made = base / "corpus", base / "made_by_demo"
+    if made.exists():
+        for name in (CORPUS, PLANTED):
+            (directory / name).unlink(missing_ok=True)
+    elif not directory.exists() or not any(directory.iterdir()):
+        # Before the first file is written: a demo that is killed must leave nothing that the next one refuses.
+        base.mkdir(parents=True, exist_ok=True)
+        made.touch()
+    return write_corpus(directory, count, seed)
 
 
 def show(planted_file: Path, output: Path) -> None:

@@ -37,7 +37,8 @@ def fingerprint(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
             run.store("rejects", rejected)
             number_rejected = run.rows("rejects")
         made = fingerprint_documents(source, settings, run.store)
-        run.publish({"documents": {**fingerprint_figures(made), "rejected": number_rejected}})
+        figures = {"documents": {**fingerprint_figures(made), "rejected": number_rejected}}
+        run.publish(figures, KNOBS, settings.fingerprint_id)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from simhash_udf.run import Run, check_output
 from simhash_udf.session import cores_of
 from simhash_udf.settings import Settings
 from simhash_udf.sources import read_fingerprints
+from simhash_udf.stages.fingerprints import settings_id_of
 
 KNOBS = ["input", "output", "id_column", "max_distance", "pairs", "max_pairs", "if_exists"]
 TABLES = ["fingerprint_pairs", "pairs"]
@@ -29,7 +30,8 @@ def pairs(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
     check_ids(stored, settings.id_column)
     with Run(spark, settings, log) as run:
         plan, _, found = find_pairs(stored, settings, run.store, plan_logger(spark))
-        run.publish({"pairs_by_distance": distance_histogram(found), "search": plan_figures(plan)})
+        figures = {"pairs_by_distance": distance_histogram(found), "search": plan_figures(plan)}
+        run.publish(figures, KNOBS, settings_id_of(stored))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from simhash_udf.errors import OutputError, SettingsError
 
 KINDS = ("exact copy", "light edit", "heavy edit", "boilerplate", "unrelated", "no text")
 FEWEST_DOCUMENTS = 1_000
+CORPUS, PLANTED = "corpus.jsonl.gz", "planted.jsonl"
 
 # Inventories of syllables or characters, what joins the parts of a word, and what joins words.
 _SCRIPTS: dict[str, tuple[str, str]] = {
@@ -165,13 +166,13 @@ def write_corpus(directory: Path, count: int = 20_000, seed: int = 7) -> Path:
     if directory.exists() and any(directory.iterdir()):
         raise OutputError(f"the directory {str(directory)!r} is not empty; choose another for the generated corpus")
     directory.mkdir(parents=True, exist_ok=True)
-    corpus = directory / "corpus.jsonl.gz"
+    corpus = directory / CORPUS
     with (
         corpus.open("wb") as raw,
         # Without a name and a time, so that the same corpus is the same file.
         gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed,
         io.TextIOWrapper(packed, encoding="utf-8") as lines,
-        (directory / "planted.jsonl").open("w", encoding="utf-8") as planted,
+        (directory / PLANTED).open("w", encoding="utf-8") as planted,
     ):
         for document in generate(count, seed):
             shown = {"id": document.id, "text": document.text, "language": document.language, "source": document.source}

@@ -102,7 +102,12 @@ def check_ids(made: DataFrame, id_column: str) -> None:
     if made.isEmpty():
         raise InputError("the input has no documents; check the paths given with --input")
     repeated = made.groupBy("id").agg(F.count("*").alias("times")).where(F.col("id").isNull() | (F.col("times") > 1))
-    worst = repeated.orderBy(F.col("times").desc(), "id").limit(10).collect()
+    worst = repeated.orderBy(F.col("id").isNotNull(), F.col("times").desc(), "id").limit(10).collect()
+    if worst and worst[0]["id"] is None:
+        raise InputError(
+            f"column {id_column!r} must name each document, but it is null in {worst[0]['times']:,} rows; give them ids, or drop "
+            "them, and run again"
+        )
     if worst:
         shown = ", ".join(f"{row['id']!r} ({row['times']:,} times)" for row in worst)
         raise InputError(

@@ -22,7 +22,7 @@ import platform
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from importlib import metadata
 from types import TracebackType
@@ -102,8 +102,13 @@ class Run:
         """Rows of a table written by this run."""
         return int(self.tables[name]["rows"])
 
-    def publish(self, report: dict[str, Any]) -> None:
+    def publish(self, report: dict[str, Any], knobs: Sequence[str], settings_id: str | None) -> None:
         """Make the result visible: the report, then the manifest; then remove what it replaces.
+
+        Args:
+            report: the figures of the run.
+            knobs: names of the settings that the job takes; the manifest has no others, since they decided nothing.
+            settings_id: that of the fingerprints in the result; None where it is not known.
 
         Raises:
             OutputError: another run has taken over the output; nothing is published.
@@ -123,8 +128,8 @@ class Run:
             "format": SCHEMA_VERSION,
             "run": self.id,
             "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "settings": self.settings.as_dict(),
-            "settings_id": self.settings.fingerprint_id,
+            "settings": self.settings.as_dict(knobs),
+            "settings_id": settings_id,
             "versions": self._versions,
             "tables": self.tables,
             "report": f"{self.place}/{REPORT}",

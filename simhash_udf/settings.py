@@ -111,12 +111,9 @@ class Settings:
             return f"simhash64-v{FINGERPRINT_VERSION}/features"
         return f"simhash64-v{FINGERPRINT_VERSION}/{self.unit}/{self.ngram}/{self.weighting}"
 
-    def as_dict(self) -> dict[str, Any]:
-        """Every knob by its flag's name, as JSON types."""
-        return {
-            flag(knob.name): list(value) if isinstance(value := getattr(self, knob.name), tuple) else value
-            for knob in dataclasses.fields(self)
-        }
+    def as_dict(self, knobs: Sequence[str]) -> dict[str, Any]:
+        """The knobs of these names, each by its flag's name, as JSON types."""
+        return {flag(name): list(value) if isinstance(value := getattr(self, name), tuple) else value for name in knobs}
 
 
 _TYPE_NAMES = {str: "text", int: "whole number", bool: "true or false"}

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import posixpath
 import re
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from pyarrow import ArrowException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from simhash_udf.errors import InputError
 from simhash_udf.run import MANIFEST, table_path
 from simhash_udf.settings import Settings
-from simhash_udf.stages.documents import CORRUPT_RECORD
+from simhash_udf.stages.documents import CORRUPT_RECORD, check_id_type
 from simhash_udf.stages.fingerprints import SETTINGS_KEY
-from simhash_udf.storage import as_literal_glob, expand, join, local_path, names_in, path_is_directory
+from simhash_udf.storage import as_literal_glob, expand, join, local_path, names_in, path_is_directory, read_parquet_schema
 from simhash_udf.tables import column
 
 _ENDINGS = {"parquet": (".parquet", ".pq", ".parq"), "jsonl": (".jsonl", ".json", ".ndjson", ".jsonlines")}
 _COMPRESSIONS = (".gz", ".gzip", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
+_SCHEMA_OF_SPARK = b"org.apache.spark.sql.parquet.row.metadata"
+_FOOTERS_AT_ONCE = 16
 _WANTED = {"parquet": "Parquet files", "jsonl": "files of one JSON object a line", "binaryFile": "files"}
 
 
@@ -71,16 +76,20 @@ def _read(read: Any, files: list[str], chosen: str) -> DataFrame:
 def read_fingerprints(spark: SparkSession, settings: Settings) -> DataFrame:
     """Stored fingerprints as `id` and `fingerprint` BIGINT: of finished runs, or of any Parquet with such columns.
 
+    The column `fingerprint` says what it was made with, where all files do (`settings_id_of`).
+
     Raises:
-        InputError: a path is missing or unreadable, a column is missing or of another type, or the inputs were made with
+        InputError: a path is missing or unreadable, a column is missing or of another type, or two files were made with
             different fingerprint settings.
     """
     tables = []
+    made_with: dict[str | None, str] = {}
     for path in (path for given in settings.input for path in expand(given)):
         run = MANIFEST in (names_in(path) or []) if path_is_directory(path) else False
         name = "id" if run else settings.id_column
         place = table_path(path, "fingerprints") if run else path
-        reader = spark.read.option("recursiveFileLookup", not _is_partitioned(_data_files(spark, [place])))
+        files = _data_files(spark, [place])
+        reader = spark.read.option("recursiveFileLookup", not _is_partitioned(files))
         frame = _read(reader.parquet, [as_literal_glob(place)], "parquet")
         types = dict(frame.dtypes)
         for column_name in (name, "fingerprint"):
@@ -91,15 +100,38 @@ def read_fingerprints(spark: SparkSession, settings: Settings) -> DataFrame:
                 )
         if types["fingerprint"] != "bigint":
             raise InputError(f"column 'fingerprint' of {path!r} is {types['fingerprint']}; it must be BIGINT, two's complement")
+        check_id_type(name, frame.schema[name].dataType)
         tables.append((path, frame.select(column(name).alias("id"), "fingerprint")))
-    made_with = {frame.schema["fingerprint"].metadata.get(SETTINGS_KEY): path for path, frame in reversed(tables)}
+        # Spark takes the metadata of a column from any one of the files.
+        for made, file in _settings_ids([file.path for file in files]):
+            made_with.setdefault(made, file)
     if len(made_with) > 1:
         listed = "; ".join(f"{path!r}: {made or 'unknown'}" for made, path in made_with.items())
         raise InputError(f"fingerprints of different settings cannot be compared: {listed}; make them again with one of these")
     if len({dict(frame.dtypes)["id"] for _, frame in tables}) > 1:
         listed = "; ".join(f"{path!r}: {dict(frame.dtypes)['id']}" for path, frame in tables)
         raise InputError(f"the ids are of different types: {listed}; cast them to one")
-    return reduce(DataFrame.unionByName, [frame for _, frame in tables])
+    stored = reduce(DataFrame.unionByName, [frame for _, frame in tables])
+    made = next(iter(made_with), None)
+    return stored.withMetadata("fingerprint", {SETTINGS_KEY: made} if made else {})
+
+
+def _settings_ids(files: list[str]) -> list[tuple[str | None, str]]:
+    """The settings that the column `fingerprint` of each Parquet file was made with, and the file; None where it does not say."""
+
+    def settings_id(file: str) -> str | None:
+        try:
+            written = read_parquet_schema(file).metadata or {}
+        except (ArrowException, OSError) as error:
+            raise InputError(f"the input {file!r} cannot be read as Parquet files: {error}; mend it or leave it out") from None
+        schema = json.loads(written.get(_SCHEMA_OF_SPARK, "{}"))
+        made = (
+            field.get("metadata", {}).get(SETTINGS_KEY) for field in schema.get("fields", []) if field["name"] == "fingerprint"
+        )
+        return next(made, None)
+
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+        return list(zip(pool.map(settings_id, files), files, strict=True))
 
 
 def source_file(frame: DataFrame) -> Column:

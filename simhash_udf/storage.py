@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from pyarrow import ArrowInvalid, fs
+from pyarrow import ArrowInvalid, Schema, fs, parquet
 
 from simhash_udf.errors import InputError, OutputError
 
@@ -181,6 +181,16 @@ def read_text(path: str) -> str | None:
         return None
     with system.open_input_stream(inner) as stream:
         return bytes(stream.read()).decode("utf-8")
+
+
+def read_parquet_schema(path: str) -> Schema:
+    """The schema of a Parquet file, with what its writer noted there.
+
+    Raises:
+        ArrowInvalid, OSError: the file is not Parquet, or cannot be read.
+    """
+    system, inner = _open(path)
+    return parquet.read_schema(inner, filesystem=system)
 
 
 def write_text(path: str, text: str) -> None:

@@ -1,12 +1,22 @@
 import gzip
+import importlib.util
 import itertools
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from simhash_udf.demo import KINDS, compare_with_planted, generate, write_corpus
 from simhash_udf.errors import OutputError, SettingsError
+
+
+@pytest.fixture(scope="module")
+def job():
+    spec = importlib.util.spec_from_file_location("job_demo", Path(__file__).parent.parent / "jobs" / "demo.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def test_every_kind_of_document_is_planted():
@@ -50,6 +60,33 @@ def test_a_directory_that_holds_something_is_refused(tmp_path):
     (tmp_path / "mine").write_text("")
     with pytest.raises(OutputError, match="not empty"):
         write_corpus(tmp_path, 1_000)
+
+
+@pytest.mark.parametrize("count", [10, 1_000])
+def test_a_demo_begins_anew_where_one_was_killed(job, tmp_path, monkeypatch, count):
+    def killed(document, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr("simhash_udf.demo.json.dumps", killed)
+        with pytest.raises((KeyboardInterrupt, SettingsError)):
+            job.make_corpus(tmp_path / "demo", count, 7)
+    assert any((tmp_path / "demo" / "corpus").iterdir())
+    made = job.make_corpus(tmp_path / "demo", 1_000, 7)
+    assert made.read_bytes() == write_corpus(tmp_path / "other", 1_000, 7).read_bytes()
+    assert job.make_corpus(tmp_path / "demo", 1_000, 7) == made
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_demo_removes_nothing_that_no_demo_wrote(job, tmp_path, earlier):
+    if earlier:
+        job.make_corpus(tmp_path, 1_000, 7)
+    (tmp_path / "corpus").mkdir(exist_ok=True)
+    (tmp_path / "corpus" / "mine").write_text("")
+    for _ in range(2):
+        with pytest.raises(OutputError, match="not empty"):
+            job.make_corpus(tmp_path, 1_000, 7)
+    assert (tmp_path / "corpus" / "mine").exists()
 
 
 def test_a_corpus_too_small_for_all_kinds_is_refused():

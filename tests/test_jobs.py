@@ -137,14 +137,57 @@ def test_fingerprints_of_other_settings_are_not_compared(spark, parquet, tmp_pat
     for ngram in (1, 2):
         fingerprint(spark, Settings(input=str(parquet), output=f"{tmp_path}/{ngram}", ngram=ngram), False)
     both = Settings(input=(f"{tmp_path}/1", f"{tmp_path}/2"), output=f"{tmp_path}/out")
-    with pytest.raises(InputError, match=r"different settings cannot be compared.*word/2/log.*word/1/log"):
+    with pytest.raises(InputError, match=r"different settings cannot be compared.*/1/runs/.*word/1/log.*/2/runs/.*word/2/log"):
         pairs(spark, both, False)
+
+
+def test_files_of_one_input_that_were_made_with_other_settings_are_not_compared(spark, parquet, tmp_path):
+    (tmp_path / "in").mkdir()
+    for ngram in (1, 2):
+        fingerprint(spark, Settings(input=str(parquet), output=f"{tmp_path}/{ngram}", ngram=ngram), False)
+        for part in Path(table_path(f"{tmp_path}/{ngram}", "fingerprints")).glob("*.parquet"):
+            part.rename(tmp_path / "in" / f"{ngram}-{part.name}")
+    with pytest.raises(InputError, match=r"different settings.*/in/1-.*word/1/log.*/in/2-.*word/2/log"):
+        pairs(spark, Settings(input=f"{tmp_path}/in", output=f"{tmp_path}/out"), False)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_manifest_of_pairs_says_what_their_fingerprints_were_made_with_and_no_more(spark, tmp_path, number):
+    for at in range(number):
+        rows = [{"id": f"{at}{letter}", "text": "a b"} for letter in "xy"]
+        (tmp_path / f"{at}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        made = Settings(input=f"{tmp_path}/{at}.jsonl", output=f"{tmp_path}/prints{at}", unit="char", ngram=5)
+        fingerprint(spark, made, False)
+    pairs(spark, Settings(input=f"{tmp_path}/prints*", output=f"{tmp_path}/out", max_distance=3), False)
+    manifest = read_manifest(f"{tmp_path}/out")
+    assert manifest["settings_id"] == "simhash64-v1/char/5/log"
+    assert set(manifest["settings"]) == {"input", "output", "id-column", "max-distance", "pairs", "max-pairs", "if-exists"}
+    assert "max-distance" not in read_manifest(f"{tmp_path}/prints0")["settings"]
 
 
 def test_fingerprints_from_elsewhere_are_compared(spark, tmp_path):
     pq.write_table(pa.table({"url": ["b", "a", "c"], "fingerprint": pa.array([-1, -2, 5])}), tmp_path / "f.parquet")
     pairs(spark, Settings(input=f"{tmp_path}/f.parquet", output=f"{tmp_path}/out", id_column="url"), False)
     assert pairs_of(tmp_path / "out") == {("a", "b"): 1}
+    assert read_manifest(f"{tmp_path}/out")["settings_id"] is None
+
+
+@pytest.mark.parametrize("kind", ["array<int>", "struct<a: int>", "map<string, int>", "variant"])
+def test_stored_fingerprints_without_ids_of_an_atomic_type_are_refused(spark, tmp_path, kind):
+    if kind == "variant" and spark.version < "4":
+        pytest.skip("this Spark has no VARIANT")
+    made = {"variant": "parse_json('1')", "map<string, int>": "map('a', 1)", "struct<a: int>": "struct(1 a)"}.get(
+        kind, "array(1)"
+    )
+    spark.range(2).selectExpr(f"{made} AS id", "id AS fingerprint").write.parquet(f"{tmp_path}/in")
+    with pytest.raises(InputError, match=r"column 'id' is .* an id must be of an atomic type that has an order"):
+        pairs(spark, Settings(input=f"{tmp_path}/in", output=f"{tmp_path}/out"), False)
+
+
+def test_stored_fingerprints_without_an_id_are_told_from_those_of_one_id(spark, tmp_path):
+    pq.write_table(pa.table({"id": [None, 1, 1, None], "fingerprint": [1, 2, 3, 4]}), tmp_path / "f.parquet")
+    with pytest.raises(InputError, match="column 'id' must name each document, but it is null in 2 rows"):
+        pairs(spark, Settings(input=f"{tmp_path}/f.parquet", output=f"{tmp_path}/out"), False)
 
 
 @pytest.mark.parametrize("column", [{"id": [1]}, {"id": [1], "fingerprint": ["ff"]}, {"name": [1], "fingerprint": [1]}])

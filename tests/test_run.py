@@ -1,3 +1,4 @@
+from functools import partial
 from importlib import metadata
 
 import pytest
@@ -14,7 +15,7 @@ def write_run(spark, output, value, **settings):
         run.store("pairs", spark.createDataFrame([(value, 1)], "id_a int, id_b int"))
         run.store("between", spark.createDataFrame([(1,)], "x int"))
         assert (output / "runs" / run.id / "_work" / "between").is_dir()
-        run.publish({"pairs": value})
+        run.publish({"pairs": value}, ["max_distance", "input"], "simhash64-v1/word/2/log")
     return run
 
 
@@ -36,7 +37,7 @@ def test_a_finished_run_leaves_its_tables_report_and_manifest(spark, tmp_path):
     assert manifest["run"] == run.id
     assert manifest["report"] == f"runs/{run.id}/report.json"
     assert manifest["tables"] == {"pairs": {"path": f"runs/{run.id}/pairs", "rows": 1, "schema": {"id_a": "int", "id_b": "int"}}}
-    assert manifest["settings"]["max-distance"] == 6
+    assert manifest["settings"] == {"max-distance": 6, "input": []}
     assert manifest["settings_id"] == "simhash64-v1/word/2/log"
     assert {"python", "spark", "simhash-udf", "numba"} <= manifest["versions"].keys()
     report = read_report(str(tmp_path / "out"))
@@ -70,7 +71,7 @@ def test_a_result_is_replaced_only_when_the_new_one_is_complete(spark, tmp_path)
             run.store("pairs", spark.createDataFrame([(value, 1)], "id_a int, id_b int"))
             if value > 1:
                 assert values(spark, output) == [value - 1]
-            run.publish({})
+            run.publish({}, [], None)
         assert values(spark, output) == [value]
         check_whole(output, run)
 
@@ -96,7 +97,7 @@ def test_a_failed_run_removes_its_own_and_leaves_an_old_result(spark, tmp_path):
 def interrupt_after_publishing(spark, output):
     with Run(spark, Settings(output=str(output), if_exists="replace"), print) as run:
         run.store("pairs", spark.createDataFrame([(2, 1)], "id_a int, id_b int"))
-        run.publish({})
+        run.publish({}, [], None)
         raise KeyboardInterrupt
 
 
@@ -115,7 +116,7 @@ def test_an_error_after_the_manifest_does_not_say_that_nothing_was_published(spa
     for publishes in (True, False):
         run = Run(spark, Settings(output=str(tmp_path / "out"), if_exists="replace"), said.append).__enter__()
         if publishes:
-            run.publish({})
+            run.publish({}, [], None)
         end(run, KeyboardInterrupt())
     assert [line.rpartition("; ")[2] for line in said] == [
         "it had published its result, which is complete",
@@ -164,7 +165,7 @@ def test_a_run_at_work_is_named_to_one_that_may_not_replace_it(spark, tmp_path):
     run = begin(spark, tmp_path / "out", 1)
     with pytest.raises(OutputError, match=f"run '{run.id}' is at work, or was killed; wait .*--if-exists replace"):
         write_run(spark, tmp_path / "out", 2)
-    run.publish({})
+    run.publish({}, [], None)
     end(run)
     assert values(spark, tmp_path / "out") == [1]
 
@@ -179,15 +180,14 @@ def test_of_two_runs_the_one_that_took_over_publishes_and_the_other_harms_nothin
     def first_fails():
         error = ZeroDivisionError()
         if tries != "nothing":
-            act = first.publish if tries == "to publish" else lambda _: first.store("kept", spark.range(1))
             with pytest.raises(OutputError, match=f"'{first.id}'.*taken it over") as failed:
-                act({})
+                first.publish({}, [], None) if tries == "to publish" else first.store("kept", spark.range(1))
             error = failed.value
         end(first, error)
 
     if when == "before":
         first_fails()
-    second.publish({})
+    second.publish({}, [], None)
     if when == "after":
         first_fails()
     end(second)
@@ -209,10 +209,10 @@ def test_a_run_that_takes_over_while_another_publishes_keeps_its_directory(spark
             second.append(begin(spark, output, 2))
 
     monkeypatch.setattr(storage, "write_text", written)
-    first.publish({})
+    first.publish({}, [], None)
     end(first)
     assert values(spark, output) == [1]
-    second[0].publish({})
+    second[0].publish({}, [], None)
     end(second[0])
     assert values(spark, output) == [2]
     check_whole(output, second[0])
@@ -225,7 +225,7 @@ def test_what_cannot_be_removed_after_publishing_is_told_and_no_error(spark, tmp
         run.store("pairs", spark.createDataFrame([(2, 1)], "id_a int, id_b int"))
         with monkeypatch.context() as broken:
             broken.setattr(storage, "remove", lambda path: (_ for _ in ()).throw(PermissionError("not yours")))
-            run.publish({})
+            run.publish({}, [], None)
     assert values(spark, output) == [2]
     assert any("could not be removed (not yours); remove it by hand" in line for line in said)
 

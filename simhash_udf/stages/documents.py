@@ -20,6 +20,8 @@ from simhash_udf.tables import column
 
 # Where Spark's JSON reader puts a line that it cannot parse; it becomes a column only where there is such a line.
 CORRUPT_RECORD = "_corrupt_record"
+# Atomic types all the same; by name, since not every Spark has them.
+_WITHOUT_ORDER = ("VariantType", "GeometryType", "GeographyType")
 _FEATURES = "array<struct<feature: string, weight: double>>"
 
 
@@ -83,12 +85,7 @@ def check_columns(source: DataFrame, settings: Settings) -> None:
             have = ", ".join(repr(other) for other in source.columns)
             problem = "is not in the input" if name not in source.columns else "is in the input more than once"
             raise InputError(f"column {name!r} {problem}, which has {have}; name the right one with {option}")
-    id_type = source.schema[settings.id_column].dataType
-    if not isinstance(id_type, AtomicType):
-        raise InputError(
-            f"column {settings.id_column!r} is {id_type.simpleString()}; an id must be of an atomic type, such as string, "
-            "bigint, binary, decimal or date: cast it, or name another column with --id-column"
-        )
+    check_id_type(settings.id_column, source.schema[settings.id_column].dataType)
     given = source.schema[content].dataType
     if settings.features_column and not _holds_features(given):
         raise InputError(
@@ -99,6 +96,15 @@ def check_columns(source: DataFrame, settings: Settings) -> None:
         raise InputError(
             f"column {content!r} is {given.simpleString()}; a text must be a string: cast it, or name another column with "
             "--text-column"
+        )
+
+
+def check_id_type(name: str, given: DataType) -> None:
+    """Raise InputError unless ids of a column of this type can be told apart and put in order."""
+    if not isinstance(given, AtomicType) or type(given).__name__ in _WITHOUT_ORDER:
+        raise InputError(
+            f"column {name!r} is {given.simpleString()}; an id must be of an atomic type that has an order, such as string, "
+            "bigint, binary, decimal or date: cast it, or name another column with --id-column"
         )
 
 

@@ -31,3 +31,9 @@ def fingerprints(documents: DataFrame, settings: Settings) -> DataFrame:
         F.col("folded.features").alias("features"),
         "length",
     )
+
+
+def settings_id_of(fingerprints: DataFrame) -> str | None:
+    """The id of the settings that a column `fingerprint` was made with; None where it does not say."""
+    made_with: str | None = fingerprints.schema["fingerprint"].metadata.get(SETTINGS_KEY)
+    return made_with

@@ -66,9 +66,10 @@ def test_bytes_that_are_not_utf8_are_replaced_as_python_replaces_them(raw):
 
 
 def test_every_known_code_point_normalises_and_is_classed_as_the_reference_says():
-    if unicodedata.unidata_version == UNICODE_VERSION:
-        differing = [code for code in KNOWN if tokens("a" + chr(code) + "b") != oracle.tokens("a" + chr(code) + "b")]
-        assert differing == []
+    if unicodedata.unidata_version != UNICODE_VERSION:
+        pytest.skip(f"the reference is Python's Unicode {unicodedata.unidata_version}, and the tables are {UNICODE_VERSION}")
+    differing = [code for code in KNOWN if tokens("a" + chr(code) + "b") != oracle.tokens("a" + chr(code) + "b")]
+    assert differing == []
 
 
 @pytest.mark.parametrize(

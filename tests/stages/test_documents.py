@@ -44,6 +44,7 @@ def test_columns_with_odd_names_are_found(spark):
         ("id int, text bigint", {}, "must be a string"),
         ("id array<int>, text string", {}, "atomic"),
         ("id struct<a:int>, text string", {}, "atomic"),
+        ("id map<int,int>, text string", {}, "atomic"),
         ("id int, words array<string>", {"features_column": "words"}, "array<struct"),
         ("id int, words map<int,double>", {"features_column": "words"}, "array<struct"),
         ("id int, text string", {"features_column": "none"}, "--features-column"),
@@ -52,6 +53,13 @@ def test_columns_with_odd_names_are_found(spark):
 def test_columns_that_cannot_serve_are_named_with_the_cure(spark, schema, settings, said):
     with pytest.raises(InputError, match=said):
         check_columns(spark.createDataFrame([], schema), Settings(**settings))
+
+
+def test_an_id_of_an_atomic_type_without_an_order_is_refused(spark):
+    if spark.version < "4":
+        pytest.skip("this Spark has no VARIANT")
+    with pytest.raises(InputError, match="column 'id' is variant; an id must be of an atomic type that has an order"):
+        check_columns(spark.sql("SELECT parse_json('1') AS id, 'x' AS text"), Settings())
 
 
 @pytest.mark.parametrize("names", [("id", "id", "text"), ("id", "ID", "text"), ("id", "Text", "text")])
