@@ -55,6 +55,18 @@ def values_of_arrow(output):
     return pq.read_table(table_path(str(output), "pairs"))["id_a"].to_pylist()
 
 
+def test_a_discarded_table_is_gone_from_the_work_directory_and_no_result_is(spark, tmp_path):
+    output = tmp_path / "out"
+    with Run(spark, Settings(output=str(output)), print) as run:
+        for name in ("pairs", "between", "other"):
+            run.store(name, spark.range(1))
+        for name in ("pairs", "between"):
+            run.discard(name)
+        place = output / "runs" / run.id
+        assert [path.name for path in (place / "_work").iterdir()] == ["other"]
+        assert (place / "pairs").is_dir()
+
+
 def test_an_existing_result_is_refused_and_untouched(spark, tmp_path):
     write_run(spark, tmp_path / "out", 1)
     with pytest.raises(OutputError, match=r"holds a finished result.*--if-exists replace"):
