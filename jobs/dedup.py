@@ -34,7 +34,7 @@ def dedup(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
     with Run(spark, settings, log) as run:
         if settings.on_bad_input == "reject":
             run.store("rejects", rejected)
-        found = deduplicate(source, settings, run.store, plan_logger(spark))
+        found = deduplicate(source, settings, run.store, plan_logger(spark), discard=run.discard)
         number_rejected = run.rows("rejects") if "rejects" in run.tables else 0
         figures = report(found, number_rejected, run.rows("kept"))
         run.publish(figures, KNOBS, settings.fingerprint_id)

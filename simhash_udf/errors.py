@@ -5,7 +5,7 @@
     |-- InputError               exit code 3   the documents cannot be used as they are
     |-- OutputError              exit code 4   the output place is taken, unsafe or unreadable
     |-- TooManyPairs             exit code 5   the pairs asked for are more than the limit allows
-    |-- GraphTooLarge            exit code 6   the pairs do not fit one clustering task
+    |-- NotConverged             exit code 6   the rounds of clustering ran out before the graph was small enough
     `-- IncompleteResult         exit code 7   a check on the job's own result failed
 
 Each message says what was given, what must hold, and the cure.
@@ -14,9 +14,9 @@ Each message says what was given, what must hold, and the cure.
 from __future__ import annotations
 
 __all__ = [
-    "GraphTooLarge",
     "IncompleteResult",
     "InputError",
+    "NotConverged",
     "OutputError",
     "SettingsError",
     "SimHashError",
@@ -54,8 +54,8 @@ class TooManyPairs(SimHashError):
     exit_code = 5
 
 
-class GraphTooLarge(SimHashError):
-    """The pairs are more edges than one clustering task may hold."""
+class NotConverged(SimHashError):
+    """The rounds of clustering ran out before what was left fit one task."""
 
     exit_code = 6
 

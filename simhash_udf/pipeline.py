@@ -1,7 +1,8 @@
 """The flow on one page: documents -> fingerprints -> pairs -> clusters -> decisions -> kept documents.
 
 No session, no reading and no writing here: `store` is called with each finished table and gives it back in a form whose
-lineage is cut (a written table, or a checkpoint), so that no stage runs twice.
+lineage is cut (a written table, or a checkpoint), so that no stage runs twice. `discard` is called with the name of a table
+between stages once it is not needed any more.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from simhash_udf.core.plan import Sample, SearchPlan, plan_search
 from simhash_udf.errors import InputError, TooManyPairs
 from simhash_udf.settings import Settings
 from simhash_udf.stages.clusters import clusters
+from simhash_udf.stages.components import Discard, Store
 from simhash_udf.stages.decisions import decisions, kept
 from simhash_udf.stages.documents import check_no_rejects, documents, rejects, usable_rows
 from simhash_udf.stages.fingerprints import fingerprints
 from simhash_udf.stages.pairs import count_pairs, identical_groups, pairs, with_sizes
 from simhash_udf.stages.search import count_near_pairs, sample, search
 
-Store = Callable[[str, DataFrame], DataFrame]
 OnPlan = Callable[[SearchPlan, DataFrame], None]
 
 SAMPLED_DOCUMENTS = 1 << 16
@@ -49,16 +50,23 @@ def no_watch(_plan: SearchPlan, _fingerprints: DataFrame) -> None:
     """Nobody looks at the plan before the search runs."""
 
 
-def deduplicate(source: DataFrame, settings: Settings, store: Store, on_plan: OnPlan = no_watch) -> NearDuplicates:
+def keep(name: str) -> None:
+    """Discard nothing."""
+
+
+def deduplicate(
+    source: DataFrame, settings: Settings, store: Store, on_plan: OnPlan = no_watch, *, discard: Discard = keep
+) -> NearDuplicates:
     """Find the near-duplicates of a corpus and decide which documents stay.
 
     Raises:
         InputError: a column cannot serve, there is no document, or two documents have one id.
         TooManyPairs: more pairs than `settings.max_pairs`.
+        NotConverged: the graph of the pairs is larger than the rounds of clustering could make small enough.
     """
     made = fingerprint_documents(source, settings, store)
     plan, found, paired = find_pairs(made, settings, store, on_plan)
-    clustered = store("clusters", clusters(made, found))
+    clustered = store("clusters", clusters(made, found, store, discard))
     decided = store("decisions", decisions(made, clustered, settings.max_distance))
     staying = store("kept", kept(usable_rows(source, settings), decided, settings.id_column))
     return NearDuplicates(made, found, paired, clustered, decided, staying, plan)

@@ -8,7 +8,7 @@ which run's tables are the result.
       runs/ID/                   all that one run writes
         fingerprints/ fingerprint_pairs/ pairs/ clusters/ decisions/ kept/
         report.json
-        _work/                   tables between stages; gone when the run has ended
+        _work/                   tables between stages; gone when the run has ended, large ones once they are used
 
 Readers find tables through the manifest. A run that fails removes its own directory and nothing else. A run that replaces
 takes over `_run.json`, and once it has written the manifest it removes the directories of other runs: of the one that it
@@ -97,6 +97,10 @@ class Run:
             schema = {field.name: field.dataType.simpleString() for field in table.schema}
             self.tables[name] = {"path": path, "rows": rows, "schema": schema}
         return written
+
+    def discard(self, name: str) -> None:
+        """Remove a table between stages; it need not wait for the end of the run."""
+        self._remove(f"{self.place}/{WORK}/{name}")
 
     def rows(self, name: str) -> int:
         """Rows of a table written by this run."""

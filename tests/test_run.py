@@ -1,4 +1,3 @@
-from functools import partial
 from importlib import metadata
 
 import pytest
@@ -54,6 +53,18 @@ def values_of_arrow(output):
     import pyarrow.parquet as pq
 
     return pq.read_table(table_path(str(output), "pairs"))["id_a"].to_pylist()
+
+
+def test_a_discarded_table_is_gone_from_the_work_directory_and_no_result_is(spark, tmp_path):
+    output = tmp_path / "out"
+    with Run(spark, Settings(output=str(output)), print) as run:
+        for name in ("pairs", "between", "other"):
+            run.store(name, spark.range(1))
+        for name in ("pairs", "between"):
+            run.discard(name)
+        place = output / "runs" / run.id
+        assert [path.name for path in (place / "_work").iterdir()] == ["other"]
+        assert (place / "pairs").is_dir()
 
 
 def test_an_existing_result_is_refused_and_untouched(spark, tmp_path):

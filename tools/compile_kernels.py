@@ -10,7 +10,7 @@ import pyarrow as pa
 from simhash_udf import fingerprint_array, fingerprint_features, votes
 from simhash_udf.core.fingerprint import fingerprint_features_batch
 from simhash_udf.core.plan import plan_search
-from simhash_udf.stages.clusters import _components, _forest
+from simhash_udf.stages.components import _answers, _components_of_rest, _labels_of_rest, _links, _resolved, _round
 from simhash_udf.stages.search import _measured, _search_shares, _search_stored, _to_shares
 
 
@@ -30,8 +30,13 @@ def main() -> None:
             list(partial(_search_shares, plan=plan, spanning=spanning)(iter(shares)))
     list(_measured(iter([batch]), max_distance=3))
     list(_search_stored(iter([batch]), new=rows.to_numpy().view(np.uint64)[:10], max_distance=3))
-    edges = pa.RecordBatch.from_arrays([rows, rows], ["fingerprint_a", "fingerprint_b"])
-    list(_components(_forest(iter([edges]))))
+    edges = pa.RecordBatch.from_arrays([rows[1:], rows[:-1]], ["fingerprint_a", "fingerprint_b"])
+    links = list(_links(iter([edges]), tasks=2, nodes=1))
+    list(_components_of_rest(iter(links)))
+    contracted = list(_round(iter(links), tasks=2, seed=2))
+    labels = list(_labels_of_rest(iter(contracted[:1] + links), tasks=2))
+    list(_answers(iter(labels), tasks=2))
+    list(_resolved(iter(labels), tasks=2))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from simhash_udf.core.components import connected_components, spanning_forest
+from simhash_udf.core.components import Lookup, UnionFind, connected_components, contract, deal, owners
 
 
 def as_arrays(edges):
@@ -46,10 +46,72 @@ def test_components_of_random_graphs(seed):
     assert dict(zip(nodes.tolist(), components.tolist(), strict=True)) == components_of(edges)
 
 
+def test_edges_in_parts_and_many_nodes_give_the_same_components():
+    edges = [(i * 7, i * 7 + 7) for i in range(20_000) if i % 100]
+    a, b = as_arrays(random.Random(1).sample(edges, len(edges)))
+    united = UnionFind()
+    for part in np.array_split(np.arange(len(a)), 9):
+        united.add(a[part], b[part])
+    found = dict(zip(united.nodes.tolist(), united.smallest().tolist(), strict=True))
+    assert found == components_of(edges)
+    assert united.is_left.sum() == len(set(a.tolist()))
+    assert united.is_right.sum() == len(set(b.tolist()))
+
+
 @pytest.mark.parametrize("seed", range(50))
-def test_a_spanning_forest_has_the_same_components_and_no_cycle(seed):
-    edges = random_edges(seed)
-    kept = [edge for edge, keep in zip(edges, spanning_forest(*as_arrays(edges)), strict=True) if keep]
+def test_a_contraction_keeps_the_components_of_what_remains(seed):
+    edges, chance = random_edges(seed), random.Random(seed)
+    united = UnionFind()
+    united.add(*as_arrays(edges))
     expected = components_of(edges)
-    assert components_of(kept) == {node: c for node, c in expected.items() if list(expected.values()).count(c) > 1}
-    assert len(kept) == len(expected) - len(set(expected.values()))
+    nodes = united.nodes.tolist()
+    # At least one node of each component remains.
+    remaining = {chance.choice([n for n in nodes if expected[n] == c]) for c in expected.values()}
+    remaining |= {node for node in nodes if chance.random() < 0.4}
+    made = contract(united, np.array([node in remaining for node in nodes]), seed)
+    links = list(zip(made.linked.tolist(), made.roots.tolist(), strict=True))
+    settled = dict(zip(made.settled.tolist(), made.settled_by.tolist(), strict=True))
+    assert settled.keys() == set(nodes) - remaining
+    assert set(settled.values()) <= remaining
+    assert all(expected[node] == expected[root] for node, root in settled.items())
+    left = {node: [other for other in remaining if expected[other] == expected[node]] for node in remaining}
+    assert {node for node, _ in links} == {node for node in remaining if len(left[node]) > 1}
+    assert all(min(left[node]) == component for node, component in components_of(links).items())
+
+
+def test_contractions_of_a_long_path_settle_a_third_of_its_nodes():
+    chance = np.random.default_rng(1)
+    names = chance.permutation(10_000)
+    united = [UnionFind() for _ in range(9)]
+    a, b = names[:-1], names[1:]
+    owned_by = chance.integers(0, 9, len(a))
+    parts = []
+    for task, part in enumerate(united):
+        part.add(a[owned_by == task], b[owned_by == task])
+        parts.append(contract(part, np.ones(len(part.nodes), bool), 1))
+    linked = np.concatenate([part.linked for part in parts])
+    roots = np.concatenate([part.roots for part in parts])
+    left = len(set(roots.tolist()))
+    assert set(linked.tolist()) == set(range(10_000))
+    assert 0.6 < left / 10_000 < 0.7
+
+
+def test_pairs_are_dealt_to_their_tasks_and_tasks_have_even_shares():
+    nodes = np.arange(-5_000, 5_000)
+    owned_by = owners(nodes, 8)
+    pairs, ends = deal(nodes, -nodes, owned_by, 8)
+    assert ends[-1] == len(nodes)
+    assert all(len(part) > 1_000 for part in np.split(pairs, ends[:-1]))
+    for task, part in enumerate(np.split(pairs, ends[:-1])):
+        assert part[:, 0].tolist() == nodes[owned_by == task].tolist()
+        assert (part[:, 1] == -part[:, 0]).all()
+
+
+def test_a_lookup_refuses_keys_that_are_missing_or_come_twice():
+    keys = np.arange(3_000) * 10
+    known = Lookup(keys, keys + 1)
+    assert known.get(keys[::-1]).tolist() == (keys[::-1] + 1).tolist()
+    with pytest.raises(KeyError, match="5"):
+        known.get(np.array([0, 5]))
+    with pytest.raises(ValueError, match="only 2 are distinct"):
+        Lookup(np.array([1, 2, 1]), np.array([1, 2, 3]))
