@@ -4,7 +4,7 @@
 
 A case is KIND:ROWS:K, or ROWS:K for the first kind:
 
-    even        random distinct fingerprints, a hundredth of them planted 0 to K + 2 bits from another
+    even        random distinct fingerprints, a hundredth of them planted 1 to K + 2 bits from another
     hot         likewise, but a tenth share their first 16 bits
     dense       likewise, with 200,000 more within 4 bits of one centre; all pairs would be billions, so a spanning search
     copies      even, each row twice: documents with equal fingerprints are one row, made so within the time
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import shutil
@@ -67,16 +68,21 @@ def fingerprints(kind: str, rows: int, max_distance: int) -> tuple[Rows, pd.Data
     base = chance.integers(0, 1 << 64, rows, dtype=np.uint64)
     if kind == "hot":
         base[: rows // 10] &= np.uint64((1 << 48) - 1)
-    originals = chance.permutation(base)[: rows // 100]
-    distances = chance.integers(0, max_distance + 3, len(originals))
+    originals = base[-(rows // 100) :]
+    distances = chance.integers(1, max_distance + 3, len(originals))
     near = flipped(originals, distances, chance)
-    if kind == "dense":
-        centres = np.full(DENSE_ROWS, chance.integers(0, 1 << 64, dtype=np.uint64))
-        base = np.concatenate([base, flipped(centres, chance.integers(0, 5, DENSE_ROWS), chance)])
-    planted = (distances > 0) & (distances <= max_distance)
+    planted = distances <= max_distance
     ends = np.sort(np.stack([originals[planted], near[planted]]).view(np.int64), axis=0)
-    pairs = pd.DataFrame({"fingerprint_a": ends[0], "fingerprint_b": ends[1]}).drop_duplicates()
-    return chance.permutation(np.unique(np.concatenate([base, near]))), pairs
+    pairs = pd.DataFrame({"fingerprint_a": ends[0], "fingerprint_b": ends[1]})
+    added = [near]
+    if kind == "dense":
+        # Evenly from the ball of 4 bits around the centre, which has 679,121 members.
+        sizes = np.array([math.comb(64, bits) for bits in range(5)])
+        bits = chance.choice(5, 2 * DENSE_ROWS, p=sizes / sizes.sum())
+        centres = np.full(len(bits), chance.integers(0, 1 << 64, dtype=np.uint64))
+        added.append(chance.permutation(np.unique(flipped(centres, bits, chance)))[:DENSE_ROWS])
+    # So few of 2^64 numbers are all different but for a chance of one in ten thousand.
+    return np.concatenate([base, *added]), pairs
 
 
 def write(rows: Rows, directory: Path) -> None:

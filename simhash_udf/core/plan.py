@@ -22,11 +22,13 @@ import numpy.typing as npt
 from simhash_udf.core.blocks import COMPARE_NS, FAR_ROW_NS, ROW_NS, Band, CutTable, check_distance, cut_table, share_class
 from simhash_udf.errors import SettingsError
 
-SHUFFLE_NS = 60.0  # one copy of a fingerprint through the shuffle
-INPUT_NS = 250.0  # one fingerprint read and handed to Python
-PAIR_NS = 250.0  # one pair handed back and written
-TASK_NS = 60e6  # one task
-START_NS = 3e9  # starting Python workers
+# What a search costs beside the comparing and cutting that blocks.py prices, fitted to benchmarks/search.py on two cores.
+SHUFFLE_NS = 250.0  # one copy of a fingerprint, sorted by bucket, packed, shuffled and joined
+INPUT_NS = 200.0  # one fingerprint read, counted, sampled and handed to Python
+PAIR_NS = 1000.0  # one pair, met in several nodes, handed back and written
+TASK_NS = 30e6  # one task
+START_NS = 3.3e9  # the jobs of a search, whatever they do
+BUSY = 1.25  # how much longer the kernel takes while all cores work than alone
 
 ROWS_PER_TASK = 2_000_000
 FEWEST_TASKS = 16
@@ -36,7 +38,7 @@ ONE_BUCKET_NS = 0.4e9  # a search that is shorter than this is not worth a shuff
 LARGEST_CHUNK = 16_000_000
 MOST_PARTS = 64  # of one bucket
 PART_NS = 0.2e9  # a part that is shorter than this is not worth the trouble
-COPIES_WORTH = 10  # a part should take so much longer than shuffling its copy of the rows
+MOST_COPIES = 2.0  # rows that parts may add to the shuffle, for each that is there without
 MOST_HOT_CHUNKS = 32  # of a band that are looked at one by one
 
 Rows = npt.NDArray[np.uint64]
@@ -88,6 +90,7 @@ class SearchPlan:
     cores: that work at the same time, for `seconds`.
     comparisons: expected comparisons of two fingerprints.
     near_pairs: expected pairs, of the sample's kind and by chance.
+    spanning: edges that connect are searched, not all pairs.
     hot_chunks: the hottest first.
     """
 
@@ -103,6 +106,7 @@ class SearchPlan:
     cores: int
     comparisons: float
     near_pairs: float
+    spanning: bool
     hot_chunks: tuple[HotChunk, ...]
 
     @cached_property
@@ -157,18 +161,19 @@ class SearchPlan:
 
     @property
     def _moving_ns(self) -> float:
-        return self.rows * INPUT_NS + self.rows_shuffled * SHUFFLE_NS + self.near_pairs * PAIR_NS + self.tasks * TASK_NS
+        pairs = min(self.near_pairs, self.rows_shuffled) if self.spanning else self.near_pairs
+        return self.rows * INPUT_NS + self.rows_shuffled * SHUFFLE_NS + pairs * PAIR_NS + self.tasks * TASK_NS
 
     @property
     def core_seconds(self) -> float:
         """Expected seconds of work on one core like those the constants were measured on."""
-        return (float(self.task_nanoseconds.sum()) + self._moving_ns) / 1e9
+        return (BUSY * float(self.task_nanoseconds.sum()) + self._moving_ns) / 1e9
 
     @property
     def seconds(self) -> float:
         """Expected seconds of the whole search on `cores` such cores, none of which can do more than one task at once."""
         searching = max(float(self.task_nanoseconds.sum()) / self.cores, float(self.task_nanoseconds.max()))
-        return (START_NS + searching + self._moving_ns / min(self.cores, self.tasks)) / 1e9
+        return (START_NS + BUSY * searching + self._moving_ns / min(self.cores, self.tasks)) / 1e9
 
 
 def plan_search(
@@ -217,8 +222,7 @@ def plan_search(
     bits = math.ceil(math.log2(max(1.0, BUCKETS_PER_TASK * tasks / len(bands))))
     shared = tuple(min(bits, w, MOST_SHARED_BITS) for w in widths)
     priced = [spread.priced(i, band, bits) for i, (band, bits) in enumerate(zip(bands, shared, strict=True))]
-    a_task = sum(float(band.nanoseconds.sum()) for band in priced) / tasks
-    parts = [_parts(band, a_task) if tasks > 1 else np.ones(len(band.rows), np.int64) for band in priced]
+    parts = _parts(priced, tasks)
     near_pairs = 0.0 if sample is None else sample.near_pairs
     plan = SearchPlan(
         rows=int(rows),
@@ -233,6 +237,7 @@ def plan_search(
         cores=int(cores),
         comparisons=math.fsum(band.comparisons for band in priced),
         near_pairs=near_pairs,
+        spanning=spanning,
         hot_chunks=tuple(sorted((hot for band in priced for hot in band.hot), key=lambda hot: -hot.rows)[:MOST_HOT_CHUNKS]),
     )
     return plan
@@ -249,11 +254,23 @@ class _PricedBand:
     hot: list[HotChunk]
 
 
-def _parts(band: _PricedBand, a_task: float) -> npt.NDArray[np.int64]:
-    """How many tasks share each bucket: one, unless it is dearer than two tasks should be and than its copies would be."""
-    a_part = np.maximum(max(a_task, PART_NS), COPIES_WORTH * SHUFFLE_NS * band.rows)
-    dear = ~band.whole & (band.nanoseconds > 2 * a_part)
-    return np.where(dear, np.clip(np.ceil(band.nanoseconds / a_part), 1, MOST_PARTS), 1).astype(np.int64)
+def _parts(priced: Sequence[_PricedBand], tasks: int) -> list[npt.NDArray[np.int64]]:
+    """For each band, how many tasks share each bucket: one, unless it is dearer than two tasks should be."""
+    if tasks == 1:
+        return [np.ones(len(band.rows), np.int64) for band in priced]
+    a_part = max(sum(float(band.nanoseconds.sum()) for band in priced) / tasks, PART_NS)
+    while True:
+        parts = [
+            np.where(
+                ~band.whole & (band.nanoseconds > 2 * a_part), np.clip(np.ceil(band.nanoseconds / a_part), 1, MOST_PARTS), 1
+            ).astype(np.int64)
+            for band in priced
+        ]
+        copies = sum(float((band.rows * (of_band - 1)).sum()) for band, of_band in zip(priced, parts, strict=True))
+        if copies <= MOST_COPIES * sum(float(band.rows.sum()) for band in priced):
+            return parts
+        # Each part is a copy of the bucket's rows: fewer, longer ones.
+        a_part *= 1.5
 
 
 class _Spread:

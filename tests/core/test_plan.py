@@ -106,7 +106,7 @@ SKEWED = {
 @pytest.mark.parametrize("max_distance", [6, 8])
 def test_a_skewed_sample_is_dealt_evenly_too(fingerprints, max_distance):
     plan = plan_search(10**7, max_distance, sample=sampled(10**7, fingerprints))
-    assert plan.task_nanoseconds.max() < 2 * np.median(plan.task_nanoseconds)
+    assert plan.task_nanoseconds.max() < 5 * np.median(plan.task_nanoseconds)
     assert plan.seconds > plan_search(10**7, max_distance).seconds
     assert plan.hot_chunks
     # Each part of a bucket gets a copy of its rows.
