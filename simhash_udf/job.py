@@ -86,6 +86,11 @@ def explain(error: Exception, settings: Settings | None = None) -> tuple[int, st
             f"InputError: the file {file} cannot be read ({cause[-1] if cause else 'damaged or of another format'}); mend it or "
             "leave it out"
         )
+    if isinstance(error, ConnectionError):
+        return (
+            SimHashError.exit_code,
+            f"{type(error).__name__}: {error}; Spark's own process is gone or does not answer: run again",
+        )
     if isinstance(error, OSError):
         named = [name for name in (error.filename, *re.findall("'([^']+)'", text)) if isinstance(name, str)]
         if settings and any(_lies_in(name, settings.input) for name in named):

@@ -17,7 +17,7 @@ from pyarrow import ArrowException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from simhash_udf.errors import InputError
+from simhash_udf.errors import InputError, OutputError
 from simhash_udf.run import MANIFEST, table_path
 from simhash_udf.settings import Settings
 from simhash_udf.stages.documents import check_id_type, with_broken_lines
@@ -99,9 +99,12 @@ def read_fingerprints(spark: SparkSession, settings: Settings) -> DataFrame:
     made_with: dict[str | None, str] = {}
     named = ((expand if local_path(given) else expand_remote)(given) for given in settings.input)
     for path in itertools.chain.from_iterable(named):
-        run = MANIFEST in (names_in(path) or []) if path_is_directory(path) else False
+        try:
+            run = MANIFEST in (names_in(path) or []) if path_is_directory(path) else False
+            place = table_path(path, "fingerprints") if run else path
+        except OutputError as error:
+            raise InputError(f"the input {path!r} cannot be read: {error}") from None
         name = "id" if run else settings.id_column
-        place = table_path(path, "fingerprints") if run else path
         files = _data_files(spark, [place if local_path(place) else as_literal_glob(place)])
         reader = spark.read.option("recursiveFileLookup", not _is_partitioned(files))
         frame = _read(reader.parquet, [as_literal_glob(place)], "parquet")

@@ -309,6 +309,20 @@ def test_an_error_of_the_system_is_told_by_whose_file_it_names(tmp_path, error, 
     assert explain(given)[0] == OutputError.exit_code
 
 
+@pytest.mark.parametrize("manifest", ["{", '{"format": 1, "tables": {}}', '{"format": 99, "tables": {}}'])
+def test_an_input_whose_manifest_cannot_serve_is_an_error_of_the_input(spark, tmp_path, manifest):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "manifest.json").write_text(manifest)
+    with pytest.raises(InputError, match=r"the input '.*/in' cannot be read: .*/in"):
+        pairs(spark, Settings(input=f"{tmp_path}/in", output=f"{tmp_path}/out"), False)
+
+
+def test_spark_that_does_not_answer_is_no_error_of_the_output():
+    code, message = explain(ConnectionRefusedError(111, "Connection refused"), Settings(input="in", output="out"))
+    assert code == 1
+    assert "Connection refused; Spark's own process is gone" in message
+
+
 def test_the_file_that_is_gone_is_found_in_what_older_spark_says():
     said = "Job aborted.\njava.io.FileNotFoundException: \nFile file:/data/in/a.parquet does not exist\n\nIt is possible"
     code, message = explain(Exception(said))
