@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simhash_udf import errors
+from simhash_udf import errors, storage
 from simhash_udf.errors import SimHashError
 from simhash_udf.settings import Settings, parse
 
@@ -20,8 +20,15 @@ if TYPE_CHECKING:
 
     from simhash_udf.core.plan import SearchPlan
 
-PROPERTIES_FILE = Path(__file__).parent.parent / "conf" / "spark-local.conf"
 SHOWN_HOT_CHUNKS = 5
+_ROOM = Path(__file__).parent
+# An installed package has conf/ within, a checkout beside it.
+PROPERTIES_FILE = (_ROOM / "conf" if (_ROOM / "conf").is_dir() else _ROOM.parent / "conf") / "spark-local.conf"
+_UNREADABLE = re.compile(
+    r"FAILED_READ_FILE[^\n]*?file:?\s*(\S+?)\.?(?:\s|$)|(\S+) is not a Parquet file"
+    # As Spark before 4.0 says that a file is gone.
+    r"|FileNotFoundException:\s+File (\S+) does not exist"
+)
 _LOG = logging.getLogger("simhash")
 
 Work = Callable[["SparkSession", Settings, bool], None]
@@ -38,6 +45,7 @@ def main(description: str, knobs: Sequence[str], work: Work, arguments: Sequence
     """
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
     _LOG.setLevel(logging.INFO)
+    settings = None
     try:
         settings, given = parse(description, knobs, arguments)
         from simhash_udf.session import open_session
@@ -54,7 +62,7 @@ def main(description: str, knobs: Sequence[str], work: Work, arguments: Sequence
         _LOG.error("interrupted")
         return 130
     except Exception as error:
-        code, message = explain(error)
+        code, message = explain(error, settings)
         _LOG.error("%s", message)
         if os.environ.get("SIMHASH_TRACE"):
             raise
@@ -63,27 +71,43 @@ def main(description: str, knobs: Sequence[str], work: Work, arguments: Sequence
     return 0
 
 
-def explain(error: Exception) -> tuple[int, str]:
-    """Exit code and message for an error that Spark or the system raised."""
+def explain(error: Exception, settings: Settings | None = None) -> tuple[int, str]:
+    """Exit code and message for an error that Spark or the system raised; the settings, where known, say what is whose file."""
     text = str(error)
     ours = re.search(r"simhash_udf\.errors\.(\w+): ([^\n]+)", text)
     if ours:
         # Raised inside a Python worker; Spark wraps it in the stack traces of two languages.
         return getattr(errors, ours[1], SimHashError).exit_code, f"{ours[1]}: {ours[2]}"
-    unreadable = re.search(r"FAILED_READ_FILE[^\n]*?file:?\s*(\S+?)\.?(?:\s|$)|(\S+) is not a Parquet file", text)
+    unreadable = _UNREADABLE.search(text)
     if unreadable:
-        file = unreadable[1] or unreadable[2]
+        file = next(filter(None, unreadable.groups()))
+        if settings and _lies_in(file, [settings.output]):
+            return errors.OutputError.exit_code, (
+                f"OutputError: {file}, which this run wrote, is gone or cannot be read; something changed the output: run again"
+            )
         cause = re.findall(r"Caused by: ([^\n]+)", text)
         return errors.InputError.exit_code, (
             f"InputError: the file {file} cannot be read ({cause[-1] if cause else 'damaged or of another format'}); mend it or "
             "leave it out"
         )
+    if isinstance(error, ConnectionError):
+        return (
+            SimHashError.exit_code,
+            f"{type(error).__name__}: {error}; Spark's own process is gone or does not answer: run again",
+        )
     if isinstance(error, OSError):
+        named = [name for name in (error.filename, *re.findall("'([^']+)'", text)) if isinstance(name, str)]
+        if settings and any(_lies_in(name, settings.input) for name in named):
+            return errors.InputError.exit_code, f"InputError: the input cannot be read: {error}; mend it or leave it out"
         return errors.OutputError.exit_code, f"OutputError: {error}"
     if "No space left on device" in text:
         return errors.OutputError.exit_code, "OutputError: no space is left on the disk; make room, and run again"
     first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
     return SimHashError.exit_code, f"{type(error).__name__}: {first}"
+
+
+def _lies_in(file: str, places: Sequence[str]) -> bool:
+    return (storage.overlap(file, list(places)) or "").startswith(("is", "lies inside"))
 
 
 def log(message: str) -> None:

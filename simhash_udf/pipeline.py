@@ -19,7 +19,7 @@ from simhash_udf.settings import Settings
 from simhash_udf.stages.clusters import clusters
 from simhash_udf.stages.components import Discard, Store
 from simhash_udf.stages.decisions import decisions, kept
-from simhash_udf.stages.documents import check_no_rejects, documents, rejects, usable_rows
+from simhash_udf.stages.documents import check_columns, check_no_rejects, documents, rejects, usable_rows
 from simhash_udf.stages.fingerprints import fingerprints
 from simhash_udf.stages.pairs import count_pairs, identical_groups, pairs, with_sizes
 from simhash_udf.stages.search import count_near_pairs, sample, search
@@ -184,7 +184,7 @@ def near_duplicates(
     pairs: str = Settings.pairs,
     max_pairs: int = Settings.max_pairs,
 ) -> NearDuplicates:
-    """Find the near-duplicates of a DataFrame, for a notebook: one call, five DataFrames.
+    """Find the near-duplicates of a DataFrame, for a notebook: one call, six DataFrames.
 
     Args:
         corpus: one row a document; columns beside id and text are carried into `kept`.
@@ -194,7 +194,10 @@ def near_duplicates(
     Raises:
         SettingsError, InputError, TooManyPairs: as their names say; nothing is dropped quietly.
 
-    The tables are computed at once and kept by `DataFrame.localCheckpoint` on the executors, `kept` when it is used.
+    The corpus is evaluated once, and held with all its columns by `DataFrame.localCheckpoint` on the executors (in memory, or on
+    their disks where that is short), so that all six are of the same rows: ids may come from uuid() or
+    monotonically_increasing_id(). So are the tables, which are computed at once; `kept` is taken from the held corpus when it is
+    used. Select the columns that you need before, and take jobs/dedup.py for a corpus that the executors cannot hold.
     Use it as ``near_duplicates(df, id="url", text="body", max_distance=8).kept``.
     """
     settings = Settings(
@@ -208,9 +211,11 @@ def near_duplicates(
         pairs=pairs,
         max_pairs=max_pairs,
     )
-    check_no_rejects(rejects(corpus, settings))
+    check_columns(corpus, settings)
+    held = corpus.localCheckpoint()
+    check_no_rejects(rejects(held, settings))
 
     def store(name: str, table: DataFrame) -> DataFrame:
         return table if name == "kept" else table.localCheckpoint()
 
-    return deduplicate(corpus, settings, store)
+    return deduplicate(held, settings, store)

@@ -17,16 +17,27 @@ from pyarrow import ArrowException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from simhash_udf.errors import InputError
+from simhash_udf.errors import InputError, OutputError
 from simhash_udf.run import MANIFEST, table_path
 from simhash_udf.settings import Settings
-from simhash_udf.stages.documents import CORRUPT_RECORD, check_id_type
+from simhash_udf.stages.documents import check_id_type, with_broken_lines
 from simhash_udf.stages.fingerprints import SETTINGS_KEY
-from simhash_udf.storage import as_literal_glob, expand, join, local_path, names_in, path_is_directory, read_parquet_schema
+from simhash_udf.storage import (
+    as_literal_glob,
+    expand,
+    expand_remote,
+    join,
+    local_path,
+    names_in,
+    path_is_directory,
+    read_parquet_schema,
+)
 from simhash_udf.tables import column
 
 _ENDINGS = {"parquet": (".parquet", ".pq", ".parq"), "jsonl": (".jsonl", ".json", ".ndjson", ".jsonlines")}
 _COMPRESSIONS = (".gz", ".gzip", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
+# Where Spark's JSON reader puts a line that it cannot parse; it becomes a column only where there is such a line.
+_CORRUPT_RECORD = "_corrupt_record"
 _SCHEMA_OF_SPARK = b"org.apache.spark.sql.parquet.row.metadata"
 _FOOTERS_AT_ONCE = 16
 _WANTED = {"parquet": "Parquet files", "jsonl": "files of one JSON object a line", "binaryFile": "files"}
@@ -50,12 +61,14 @@ def read_documents(spark: SparkSession, settings: Settings) -> DataFrame:
     # Without this, a file without a column that another has would decide the columns of all.
     reader = reader.option("mergeSchema", True) if chosen == "parquet" else reader.option("mode", "PERMISSIVE")
     if chosen == "jsonl":
-        reader = reader.option("columnNameOfCorruptRecord", CORRUPT_RECORD)
-    files = [as_literal_glob(root) for root in dict.fromkeys(file.root for file in found)]
+        reader = reader.option("columnNameOfCorruptRecord", _CORRUPT_RECORD)
+    # A remote input is still the glob that was given.
+    roots = dict.fromkeys(file.root for file in found)
+    files = [root if local_path(root) is None else as_literal_glob(root) for root in roots]
     frame = _read(reader.parquet if chosen == "parquet" else reader.json, files, chosen)
-    if frame.columns == [CORRUPT_RECORD] or not frame.columns:
+    if not frame.columns or (chosen == "jsonl" and frame.columns == [_CORRUPT_RECORD]):
         raise InputError(f"the input {', '.join(settings.input)} has no document; it must be {_WANTED[chosen]}")
-    return frame
+    return with_broken_lines(frame, _CORRUPT_RECORD) if chosen == "jsonl" and _CORRUPT_RECORD in frame.columns else frame
 
 
 def _read(read: Any, files: list[str], chosen: str) -> DataFrame:
@@ -84,11 +97,15 @@ def read_fingerprints(spark: SparkSession, settings: Settings) -> DataFrame:
     """
     tables = []
     made_with: dict[str | None, str] = {}
-    for path in (path for given in settings.input for path in expand(given)):
-        run = MANIFEST in (names_in(path) or []) if path_is_directory(path) else False
+    named = ((expand if local_path(given) else expand_remote)(given) for given in settings.input)
+    for path in itertools.chain.from_iterable(named):
+        try:
+            run = MANIFEST in (names_in(path) or []) if path_is_directory(path) else False
+            place = table_path(path, "fingerprints") if run else path
+        except OutputError as error:
+            raise InputError(f"the input {path!r} cannot be read: {error}") from None
         name = "id" if run else settings.id_column
-        place = table_path(path, "fingerprints") if run else path
-        files = _data_files(spark, [place])
+        files = _data_files(spark, [place if local_path(place) else as_literal_glob(place)])
         reader = spark.read.option("recursiveFileLookup", not _is_partitioned(files))
         frame = _read(reader.parquet, [as_literal_glob(place)], "parquet")
         types = dict(frame.dtypes)
@@ -172,6 +189,10 @@ def _listed(spark: SparkSession, root: str) -> list[_DataFile]:
     return [_DataFile(file, root, tuple(file.split("/")[parts:-1])) for file in files]
 
 
+def _cannot_be_read(error: OSError) -> None:
+    raise InputError(f"the input {error.filename!r} cannot be read: {error.strerror}; mend it or leave it out") from None
+
+
 def _walked(root: str, *, outright: bool) -> list[_DataFile]:
     if not os.path.isdir(root):
         name = os.path.basename(root)
@@ -181,7 +202,7 @@ def _walked(root: str, *, outright: bool) -> list[_DataFile]:
             raise InputError(_left_out(root))
         return []
     found = []
-    for directory, below, names in os.walk(root, followlinks=True):
+    for directory, below, names in os.walk(root, onerror=_cannot_be_read, followlinks=True):
         below.sort()
         for name in below:
             path = os.path.join(directory, name)

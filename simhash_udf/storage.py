@@ -14,6 +14,7 @@ import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 from pyarrow import ArrowInvalid, Schema, fs, parquet
 
@@ -44,7 +45,7 @@ def as_uri(path: str) -> str:
 
 def as_literal_glob(path: str) -> str:
     """`as_uri` for reading: Spark takes what it reads as a glob, so the signs of one are escaped."""
-    return re.sub(r"([*?\[\]{}\\])", r"\\\1", as_uri(path)) if local_path(path) else path
+    return re.sub(r"([*?\[\]{}\\])", r"\\\1", as_uri(path))
 
 
 def expand(path: str) -> list[str]:
@@ -65,6 +66,45 @@ def expand(path: str) -> list[str]:
         return sorted(matches)
     what = "the glob matches nothing" if _GLOB.search(path) else "no file or directory is there"
     raise InputError(f"the input {path!r} cannot be read: {what}; relative paths start at {os.getcwd()!r}")
+
+
+def expand_remote(path: str) -> list[str]:
+    """The files and directories that a path or glob on another file system names, sorted.
+
+    Raises:
+        InputError: nothing is there, or the file system cannot be asked.
+    """
+    scheme, _, rest = path.partition("://")
+    host, _, inner = rest.partition("/")
+    root = f"{scheme}://{host}/"
+    try:
+        if _kind(path) != fs.FileType.NotFound:
+            return [path]
+        found = {root + match for pattern in alternatives(inner.strip("/")) for match in _matches(root, pattern.split("/"))}
+        there = sorted(match for match in found if _kind(match) != fs.FileType.NotFound)
+    except (OutputError, OSError) as error:
+        raise InputError(f"the input {path!r} cannot be read: {error}; mend the path, or what gives access to it") from None
+    if not there:
+        what = "the glob matches nothing" if _GLOB.search(path) else "no file or directory is there"
+        raise InputError(f"the input {path!r} cannot be read: {what}")
+    return there
+
+
+def _matches(root: str, parts: list[str]) -> list[str]:
+    matches = [""]
+    for part in parts:
+        names: list[tuple[str, str]] = [(match, part) for match in matches]
+        if _GLOB.search(part):
+            above = [match for match in matches if _kind(root + match) == fs.FileType.Directory]
+            names = [(match, name) for match in above for name in names_in(root + match) or []]
+            names = [(match, name) for match, name in names if fnmatch.fnmatchcase(name, part.replace("[^", "[!"))]
+        matches = [f"{match}/{name}".lstrip("/") for match, name in names]
+    return matches
+
+
+def _kind(path: str) -> fs.FileType:
+    system, inner = _open(path)
+    return system.get_file_info(inner).type
 
 
 def alternatives(pattern: str) -> list[str]:
@@ -146,8 +186,12 @@ def _open(path: str) -> tuple[fs.FileSystem, str]:
     local = local_path(path)
     if local is not None:
         return fs.LocalFileSystem(), local
+    scheme, _, rest = path.partition("://")
+    host, slash, inner = rest.partition("/")
     try:
-        opened: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(re.sub(r"^s3[an]://", "s3://", path))
+        # A name may hold what means something else in a URI, such as a space, "%" or "?".
+        uri = f"{re.sub('^s3[an]$', 's3', scheme)}://{host}{slash}{quote(inner)}"
+        opened: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(uri)
     except (ArrowInvalid, OSError) as error:
         raise OutputError(f"the path {path!r} cannot be opened: {error}") from None
     return opened
@@ -155,8 +199,7 @@ def _open(path: str) -> tuple[fs.FileSystem, str]:
 
 def path_is_directory(path: str) -> bool:
     """Whether a directory is there."""
-    system, inner = _open(path)
-    return bool(system.get_file_info(inner).type == fs.FileType.Directory)
+    return bool(_kind(path) == fs.FileType.Directory)
 
 
 def names_in(directory: str) -> list[str] | None:

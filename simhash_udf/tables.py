@@ -14,7 +14,10 @@ TABLES: dict[str, dict[str, tuple[str, str]]] = {
     "rejects": {
         "file": ("string", "file that the record came from"),
         "reason": ("string", "why the record is no document"),
-        "record": ("string", "the first 1,000 characters of the record, or of its id"),
+        "record": (
+            "string",
+            "the first 1,000 characters of the broken line, or of the id, or of the row as JSON where it is null",
+        ),
     },
     "fingerprints": {
         "id": ("id", "id of the document"),

@@ -1,7 +1,7 @@
 """The fingerprint as a Spark column: one vectorised UDF, an Arrow UDF where Spark has it, a pandas UDF otherwise.
 
-Both call the same compiled kernel and give the same values. What the kernel needs lives in imported modules, so a task
-carries nothing but the three settings.
+Both call the same compiled kernel and give the same values. A pandas UDF gets text as bytes, since Spark cannot make Python
+strings of what is not UTF-8. What the kernel needs lives in imported modules, so a task carries nothing but the three settings.
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ from simhash_udf.core.fingerprint import (
     fingerprint_batch,
     fingerprint_features_batch,
 )
+from simhash_udf.core.fold import as_number
 
 ARROW_UDF = hasattr(F, "arrow_udf")
 _make_arrow_udf: Any = getattr(F, "arrow_udf", None)
 _make_pandas_udf: Any = F.pandas_udf  # type: ignore[attr-defined]
 _FINGERPRINT = LongType()
+# Arrow makes bytes of strings as well, and an array of a type of nothing but nulls.
+_TEXT = pa.large_binary()
+_FEATURES = pa.list_(pa.struct([("feature", pa.large_binary()), ("weight", pa.float64())]))
 _WITH_COUNT = StructType([StructField("fingerprint", LongType()), StructField("features", IntegerType())])
 
 _Kernel = Callable[[pa.Array], tuple[pa.Array, pa.Array]]
@@ -52,7 +56,7 @@ def simhash(
 
     Use it as ``df.withColumn("fingerprint", simhash("text"))``.
     """
-    return _as_udf(_text_kernel(unit, ngram, weighting), _FINGERPRINT)(text)
+    return _as_udf(_text_kernel(unit, ngram, weighting), _FINGERPRINT, _TEXT)(_as_bytes(text))
 
 
 def simhash_features(features: Column | str) -> Column:
@@ -60,19 +64,20 @@ def simhash_features(features: Column | str) -> Column:
 
     Args:
         features: array<struct<feature: string, weight: double>> or map<string, double>, or its name. A null feature, and a
-            weight that is null, negative, NaN or infinite, fails the query.
+            weight that is null, negative, NaN or infinite, fails the query. Features may be binary (UTF-8) as well; they must be
+            where they are not valid UTF-8 and Spark is older than 4.1.
     """
-    return _as_udf(fingerprint_features_batch, _FINGERPRINT)(features)
+    return _as_udf(fingerprint_features_batch, _FINGERPRINT, _FEATURES)(features)
 
 
 def text_fingerprints(text: Column | str, *, unit: str, ngram: int, weighting: str) -> Column:
     """As `simhash`, as a struct of `fingerprint` BIGINT and `features` INT, the number of distinct features."""
-    return _as_udf(_text_kernel(unit, ngram, weighting), _WITH_COUNT)(text)
+    return _as_udf(_text_kernel(unit, ngram, weighting), _WITH_COUNT, _TEXT)(_as_bytes(text))
 
 
 def features_fingerprints(features: Column | str) -> Column:
     """As `simhash_features`, as a struct of `fingerprint` BIGINT and `features` INT, the number of features."""
-    return _as_udf(fingerprint_features_batch, _WITH_COUNT)(features)
+    return _as_udf(fingerprint_features_batch, _WITH_COUNT, _FEATURES)(features)
 
 
 def register(
@@ -83,8 +88,11 @@ def register(
     ngram: int = DEFAULT_NGRAM,
     weighting: str = DEFAULT_WEIGHTING,
 ) -> None:
-    """Make `simhash` callable from SQL under a name: ``SELECT simhash(text) FROM documents``."""
-    spark.udf.register(name, _as_udf(_text_kernel(unit, ngram, weighting), _FINGERPRINT))
+    """Make `simhash` callable from SQL under a name: ``SELECT simhash(text) FROM documents``.
+
+    Where Spark is older than 4.1 and a text may not be valid UTF-8, write ``simhash(cast(text AS binary))``.
+    """
+    spark.udf.register(name, _as_udf(_text_kernel(unit, ngram, weighting), _FINGERPRINT, _TEXT))
 
 
 def _text_kernel(unit: str, ngram: int, weighting: str) -> _Kernel:
@@ -96,9 +104,20 @@ def _text_kernel(unit: str, ngram: int, weighting: str) -> _Kernel:
     return kernel
 
 
-def _as_udf(kernel: _Kernel, returns: DataType) -> Callable[[Column | str], Column]:
-    udf: Callable[[Column | str], Column] = (_arrow if ARROW_UDF else _pandas)(kernel, returns)
+def _as_udf(kernel: _Kernel, returns: DataType, takes: pa.DataType) -> Callable[[Column | str], Column]:
+    udf: Callable[[Column | str], Column] = _arrow(kernel, returns) if ARROW_UDF else _pandas(kernel, returns, takes)
     return udf
+
+
+def _as_bytes(text: Column | str) -> Column | str:
+    if ARROW_UDF:
+        return text
+    given = F.col(text) if isinstance(text, str) else text
+    # Spark would make bytes of a number as well.
+    problem = F.concat(F.lit("InputError: texts are "), F.typeof(given), F.lit("; they must be strings: cast the column first"))
+    return F.when(F.typeof(given).rlike("^(string|binary|void)"), given.cast("binary")).otherwise(
+        F.raise_error(problem).cast("binary")
+    )
 
 
 def _arrow(kernel: _Kernel, returns: DataType) -> Any:
@@ -111,18 +130,18 @@ def _arrow(kernel: _Kernel, returns: DataType) -> Any:
     return _make_arrow_udf(fingerprints, returns)
 
 
-def _pandas(kernel: _Kernel, returns: DataType) -> Any:
+def _pandas(kernel: _Kernel, returns: DataType, takes: pa.DataType) -> Any:
     # pandas_udf reads these annotations, and one UDF returns either a Series or a DataFrame.
     if isinstance(returns, StructType):
 
         def with_count(batch: pd.Series) -> pd.DataFrame:
-            values, counts = kernel(_from_pandas(batch))
+            values, counts = kernel(_from_pandas(batch, takes))
             return pd.DataFrame({"fingerprint": _nullable(values), "features": counts.to_numpy()})
 
         return _make_pandas_udf(with_count, returns)
 
     def fingerprints(batch: pd.Series) -> pd.Series:
-        return _nullable(kernel(_from_pandas(batch))[0])
+        return _nullable(kernel(_from_pandas(batch, takes))[0])
 
     return _make_pandas_udf(fingerprints, returns)
 
@@ -133,15 +152,16 @@ def _nullable(values: pa.Array) -> pd.Series:
     return pd.Series(pd.arrays.IntegerArray(values.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64), missing))
 
 
-def _from_pandas(batch: pd.Series) -> pa.Array:
-    first = next((value for value in batch if isinstance(value, (str, dict, list, np.ndarray))), None)
-    if first is None or isinstance(first, str):
-        return pa.Array.from_pandas(batch, type=pa.large_string())
-    pairs = [None if value is None or isinstance(value, float) else _pairs(value) for value in batch]
-    return pa.array(pairs, pa.list_(pa.struct([("feature", pa.string()), ("weight", pa.float64())])))
+def _from_pandas(batch: pd.Series, takes: pa.DataType) -> pa.Array:
+    if takes == _FEATURES:
+        return pa.array([None if value is None or isinstance(value, float) else _pairs(value) for value in batch], type=takes)
+    return pa.array(batch, type=takes, from_pandas=True)
 
 
-def _pairs(features: Any) -> list[dict[str, Any]]:
+def _pairs(features: Any) -> list[tuple[Any, Any] | None]:
     entries = features.items() if isinstance(features, dict) else features
-    rows = (tuple(entry.values()) if isinstance(entry, dict) else tuple(entry) for entry in entries)
-    return [{"feature": feature, "weight": weight} for feature, weight in rows]
+    return [None if entry is None else _pair(*(entry.values() if isinstance(entry, dict) else entry)) for entry in entries]
+
+
+def _pair(feature: Any, weight: Any) -> tuple[Any, Any]:
+    return feature, None if weight is None else as_number(weight, "a weight")

@@ -203,7 +203,7 @@ def test_bad_records_are_rejected_counted_and_listed_when_asked(spark, tmp_path)
     )
     dedup(spark, Settings(input=f"{tmp_path}/in.jsonl", output=f"{tmp_path}/out", on_bad_input="reject"), False)
     rejected = sorted((row["reason"], row["record"]) for row in read(tmp_path / "out", "rejects"))
-    assert rejected == [("the id is null", None), ("the record is not valid JSON", '{"id": "b", "te')]
+    assert rejected == [("the id is null", '{"text":"no id"}'), ("the record is not valid JSON", '{"id": "b", "te')]
     assert all(row["file"].endswith("in.jsonl") for row in read(tmp_path / "out", "rejects"))
     assert read_report(str(tmp_path / "out"))["documents"]["rejected"] == 2
     assert [tuple(row.items()) for row in read(tmp_path / "out", "kept")] == [(("id", "a"), ("text", "x y"))]
@@ -274,6 +274,68 @@ def test_a_damaged_parquet_file_is_named(spark, parquet, tmp_path):
     assert code == InputError.exit_code
     assert "damaged.parquet cannot be read" in message
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_is_gone_when_it_is_read_is_an_error_of_the_input_or_of_the_output(spark, tmp_path):
+    pq.write_table(pa.table({"id": [1], "text": ["x"]}), tmp_path / "a.parquet")
+    frame = spark.read.parquet(f"{tmp_path}/a.parquet")
+    (tmp_path / "a.parquet").unlink()
+    with pytest.raises(Exception) as failed:  # noqa: PT011
+        frame.collect()
+    for settings in (None, Settings(input=f"{tmp_path}/*.parquet", output=f"{tmp_path}/out")):
+        code, message = explain(failed.value, settings)
+        assert code == InputError.exit_code
+        assert "a.parquet cannot be read" in message
+    code, message = explain(failed.value, Settings(input=f"{tmp_path}/in", output=str(tmp_path)))
+    assert code == OutputError.exit_code
+    assert "a.parquet, which this run wrote, is gone or cannot be read" in message
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "{}/in/a.jsonl"), InputError),
+        (PermissionError(13, "Permission denied", "{}/in"), InputError),
+        (OSError("Failed to open local file '{}/in/b/c.parquet'. Detail: [errno 5] Input/output error"), InputError),
+        (PermissionError(13, "Permission denied", "{}/out/runs"), OutputError),
+        (PermissionError(13, "Permission denied", "{}"), OutputError),
+        (OSError(28, "No space left on device"), OutputError),
+    ],
+)
+def test_an_error_of_the_system_is_told_by_whose_file_it_names(tmp_path, error, kind):
+    given = type(error)(*(part.format(tmp_path) if isinstance(part, str) else part for part in error.args))
+    if error.filename:
+        given = type(error)(error.errno, error.strerror, error.filename.format(tmp_path))
+    code, message = explain(given, Settings(input=f"{tmp_path}/i*", output=f"{tmp_path}/out"))
+    assert (code, message.partition(":")[0]) == (kind.exit_code, kind.__name__)
+    assert explain(given)[0] == OutputError.exit_code
+
+
+@pytest.mark.parametrize("manifest", ["{", '{"format": 1, "tables": {}}', '{"format": 99, "tables": {}}'])
+def test_an_input_whose_manifest_cannot_serve_is_an_error_of_the_input(spark, tmp_path, manifest):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "manifest.json").write_text(manifest)
+    with pytest.raises(InputError, match=r"the input '.*/in' cannot be read: .*/in"):
+        pairs(spark, Settings(input=f"{tmp_path}/in", output=f"{tmp_path}/out"), False)
+
+
+def test_spark_that_does_not_answer_is_no_error_of_the_output():
+    code, message = explain(ConnectionRefusedError(111, "Connection refused"), Settings(input="in", output="out"))
+    assert code == 1
+    assert "Connection refused; Spark's own process is gone" in message
+
+
+def test_the_file_that_is_gone_is_found_in_what_older_spark_says():
+    said = "Job aborted.\njava.io.FileNotFoundException: \nFile file:/data/in/a.parquet does not exist\n\nIt is possible"
+    code, message = explain(Exception(said))
+    assert code == InputError.exit_code
+    assert "the file file:/data/in/a.parquet cannot be read" in message
+
+
+def test_a_column_of_parquet_that_is_named_like_that_of_broken_lines_is_kept(spark, tmp_path):
+    pq.write_table(pa.table({"id": [1, 2], "text": ["x", "y"], "_corrupt_record": ["mine", None]}), tmp_path / "in.parquet")
+    dedup(spark, Settings(input=f"{tmp_path}/in.parquet", output=f"{tmp_path}/out"), False)
+    assert sorted((row["id"], row["_corrupt_record"]) for row in read(tmp_path / "out", "kept")) == [(1, "mine"), (2, None)]
 
 
 @pytest.mark.parametrize("place", ["in", "in/out", ".", "in/../in"])

@@ -1,4 +1,7 @@
+import uuid
+
 import pytest
+from pyspark.sql import functions as F
 
 from simhash_udf import fingerprint_text, near_duplicates
 from simhash_udf.errors import InputError, TooManyPairs
@@ -174,6 +177,15 @@ def test_features_of_ones_own_take_the_place_of_text(spark):
     rows = [(1, [("a", 1.0), ("b", 2.0)]), (2, [("b", 4.0), ("a", 2.0)]), (3, [("z", 1.0)]), (4, [])]
     frame = spark.createDataFrame(rows, "key int, words array<struct<feature:string,weight:double>>")
     assert pairs_of(near_duplicates(frame, id="key", features="words", max_distance=0)) == {(1, 2): 0}
+
+
+def test_ids_that_are_others_each_time_they_are_made_are_made_once(spark):
+    new_id = F.udf(lambda: str(uuid.uuid4())).asNondeterministic()
+    found = near_duplicates(spark.createDataFrame([(BODY,), (BODY,), ("other words",)], "text string").withColumn("id", new_id()))
+    kept = {row["id"] for row in found.kept.collect()}
+    assert len(kept) == 2
+    assert kept == {row["id"] for row in found.decisions.where("kept").collect()}
+    assert kept == {row["id"] for row in found.kept.collect()}
 
 
 def test_columns_of_the_corpus_named_like_ours_survive(spark):

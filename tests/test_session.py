@@ -1,9 +1,16 @@
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 from simhash_udf.errors import SettingsError
+from simhash_udf.job import PROPERTIES_FILE
 from simhash_udf.session import check_java, cores_of, memory_bytes, read_properties
 
 CONF = Path(__file__).parent.parent / "conf"
@@ -14,6 +21,16 @@ def test_the_property_files_are_read(name):
     properties = read_properties(CONF / name)
     assert properties["spark.sql.sources.partitionColumnTypeInference.enabled"] == "false"
     assert all(value and "#" not in value for value in properties.values())
+
+
+def test_all_packages_are_installed_and_what_jobs_read_at_run_time_with_them():
+    setup = tomllib.loads((CONF.parent / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    rooms = [path.parent for path in (CONF.parent / "simhash_udf").rglob("__init__.py")]
+    written = {".".join(room.relative_to(CONF.parent).parts) for room in rooms}
+    assert set(setup["packages"]) == {*written, "simhash_udf.conf"}
+    assert setup["package-dir"]["simhash_udf.conf"] == CONF.name
+    assert PROPERTIES_FILE == CONF / "spark-local.conf"
+    assert PROPERTIES_FILE.with_name("log4j2.properties").is_file()
 
 
 @pytest.mark.parametrize("line", ["spark.x", "driver.memory 4g"])

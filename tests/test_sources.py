@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 
@@ -25,6 +26,20 @@ def read(spark, *inputs):
 
 def rows(frame):
     return sorted(tuple(row) for row in frame.collect())
+
+
+def test_a_directory_that_may_not_be_read_is_not_left_out(spark, tmp_path, monkeypatch):
+    write(tmp_path, "a.jsonl", "b/c.jsonl")
+    listed = os.scandir
+
+    def refused(path):
+        if str(path).endswith("/b"):
+            raise PermissionError(13, "Permission denied", path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    with pytest.raises(InputError, match="b' cannot be read: Permission denied"):
+        read(spark, tmp_path)
 
 
 def test_files_of_directories_within_an_input_are_read(spark, tmp_path):

@@ -127,7 +127,8 @@ def fingerprint_features_batch(features: pa.Array) -> tuple[pa.Array, pa.Array]:
         numbers of features with a weight above 0.
 
     Raises:
-        InputError: the type is another one, a feature or a weight is null, or a weight is negative, NaN or infinite.
+        InputError: the type is another one (text such as "1" is no number), a feature or a weight is null, or a weight is
+            negative, NaN or infinite.
     """
     if not (pa.types.is_list(features.type) or pa.types.is_large_list(features.type) or pa.types.is_map(features.type)):
         raise InputError(f"features are {features.type}; they must be array<struct<feature, weight>> or map<feature, weight>")
@@ -149,6 +150,8 @@ def fingerprint_features_batch(features: pa.Array) -> tuple[pa.Array, pa.Array]:
         raise InputError(f"features are {names.type}; a feature must be a string")
     if names.null_count or weights.null_count:
         raise InputError("a feature or a weight is null; drop it, or give the feature the weight 0")
+    if not (pa.types.is_integer(weights.type) or pa.types.is_floating(weights.type) or pa.types.is_decimal(weights.type)):
+        raise InputError(f"weights are {weights.type}; a weight must be a whole number, a decimal or a float: cast it before")
     numbers = checked_weights(weights.cast(pa.float64()).to_numpy(zero_copy_only=False))
     data, offsets, _ = _string_buffers(names)
     fingerprints, counts = fold_features(data, offsets, numbers, lists - low)

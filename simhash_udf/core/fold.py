@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -68,11 +70,13 @@ def checked_weights(weights: Any) -> npt.NDArray[np.float64]:
     """Weights as float64.
 
     Raises:
-        InputError: a weight is negative, NaN, infinite, or no number.
+        InputError: a weight is negative, NaN, infinite, or no number; text such as "1" and a truth value are none.
     """
     try:
+        if not (isinstance(weights, np.ndarray) and weights.dtype.kind in "iuf"):
+            weights = [as_number(weight, f"weights[{at}]") for at, weight in enumerate(weights)]
         numbers = np.asarray(weights, np.float64)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, OverflowError):
         raise InputError(f"weights are {weights!r}; each must be a number, finite and not negative") from None
     bad = ~(np.isfinite(numbers) & (numbers >= 0))
     if bad.any():
@@ -82,6 +86,17 @@ def checked_weights(weights: Any) -> npt.NDArray[np.float64]:
             "the weight 0, which leaves it without a vote"
         )
     return numbers
+
+
+def as_number(weight: Any, name: str) -> float:
+    """A weight of any type of numbers as a float.
+
+    Raises:
+        InputError: it is no number; text such as "1" and a truth value are none.
+    """
+    if isinstance(weight, (bool, np.bool_)) or not isinstance(weight, (Real, Decimal)):
+        raise InputError(f"{name} is {weight!r}; a weight must be a number, finite and not negative: convert it before")
+    return float(weight)
 
 
 def votes(hashes: Sequence[int], weights: Sequence[float] | None = None, width: int = 64) -> npt.NDArray[np.float64]:

@@ -18,11 +18,11 @@ from simhash_udf.errors import InputError
 from simhash_udf.settings import Settings
 from simhash_udf.tables import column
 
-# Where Spark's JSON reader puts a line that it cannot parse; it becomes a column only where there is such a line.
-CORRUPT_RECORD = "_corrupt_record"
+_BROKEN_LINES = "simhash.broken_lines"
+_SHOWN = 1000
 # Atomic types all the same; by name, since not every Spark has them.
 _WITHOUT_ORDER = ("VariantType", "GeometryType", "GeographyType")
-_FEATURES = "array<struct<feature: string, weight: double>>"
+_FEATURES = "array<struct<feature: binary, weight: double>>"
 
 
 def documents(source: DataFrame, settings: Settings) -> DataFrame:
@@ -37,27 +37,49 @@ def documents(source: DataFrame, settings: Settings) -> DataFrame:
     if not settings.features_column:
         return usable.select(identity, column(settings.text_column).alias("text"))
     given = source.schema[settings.features_column].dataType
-    wanted = "map<string, double>" if isinstance(given, MapType) else _FEATURES
+    # As bytes, since a pandas UDF fails on a string that is not UTF-8.
+    wanted = "map<binary, double>" if isinstance(given, MapType) else _FEATURES
     return usable.select(identity, column(settings.features_column).cast(wanted).alias("features"))
+
+
+def with_broken_lines(source: DataFrame, name: str) -> DataFrame:
+    """The source with its column of this name known to hold, in place of a document, a line that could not be parsed."""
+    return source.withMetadata(name, {_BROKEN_LINES: True})
+
+
+def _broken_lines(source: DataFrame) -> str | None:
+    return next((field.name for field in source.schema if field.metadata.get(_BROKEN_LINES)), None)
 
 
 def usable_rows(source: DataFrame, settings: Settings) -> DataFrame:
     """The rows that are documents, with the columns that they came with."""
-    return source.where(_reject_reason(source, settings).isNull()).drop(CORRUPT_RECORD)
+    usable = source.where(_reject_reason(source, settings).isNull())
+    broken_lines = _broken_lines(source)
+    return usable.drop(broken_lines) if broken_lines else usable
 
 
 def rejects(source: DataFrame, settings: Settings, file: Column | None = None) -> DataFrame:
-    """Each row that is no document, as `file`, `reason` and `record`; `file` is the column to take the first from."""
+    """Each row that is no document, as `file`, `reason` and `record`; `file` is the column to take the first from.
+
+    The record is the broken line, or else the id, or else, where that is null, the row as JSON.
+    """
     check_columns(source, settings)
-    record = column(settings.id_column).cast("string")
-    if CORRUPT_RECORD in source.columns:
-        record = F.coalesce(column(CORRUPT_RECORD), record)
+    broken_lines = _broken_lines(source)
+    shown = [_as_json(field.name, field.dataType) for field in source.schema if field.name != broken_lines]
+    line = column(broken_lines) if broken_lines else F.lit(None)
+    record = F.coalesce(line, column(settings.id_column).cast("string"), F.to_json(F.struct(*shown)))
     reason = _reject_reason(source, settings)
     return source.where(reason.isNotNull()).select(
         (F.lit(None) if file is None else file).cast("string").alias("file"),
         reason.alias("reason"),
-        F.substring(record, 1, 1000).alias("record"),
+        F.substring(record, 1, _SHOWN).alias("record"),
     )
+
+
+def _as_json(name: str, given: DataType) -> Column:
+    if isinstance(given, StringType):
+        return F.substring(column(name), 1, _SHOWN).alias(name)
+    return column(name)
 
 
 def check_no_rejects(rejected: DataFrame) -> None:
@@ -90,7 +112,7 @@ def check_columns(source: DataFrame, settings: Settings) -> None:
     if settings.features_column and not _holds_features(given):
         raise InputError(
             f"column {content!r} is {given.simpleString()}; features must be array<struct<feature: string, weight: double>> "
-            "or map<string, double>, the feature first and its weight second"
+            "or map<string, double>, the feature first and its weight second, a number of any type: cast the column"
         )
     if not settings.features_column and not isinstance(given, StringType):
         raise InputError(
@@ -120,9 +142,10 @@ def _holds_features(given: DataType) -> bool:
 def _reject_reason(source: DataFrame, settings: Settings) -> Column:
     """Why a row is no document; NULL where it is one."""
     reason = F.when(column(settings.id_column).isNull(), F.lit("the id is null"))
-    if CORRUPT_RECORD in source.columns:
+    broken_lines = _broken_lines(source)
+    if broken_lines:
         broken = F.lit("the record is not valid JSON")
-        reason = F.when(column(CORRUPT_RECORD).isNotNull(), broken).when(
+        reason = F.when(column(broken_lines).isNotNull(), broken).when(
             column(settings.id_column).isNull(), F.lit("the id is null")
         )
     if settings.features_column:

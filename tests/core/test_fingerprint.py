@@ -121,6 +121,12 @@ def test_bytes_are_no_text():
         fingerprint_text(b"bytes")
 
 
+@pytest.mark.parametrize("weight", ["1", True, None])
+def test_a_weight_that_is_no_number_is_refused(weight):
+    with pytest.raises(InputError, match=r"weights\[1\] is .*; a weight must be a number"):
+        fingerprint_features([("a", 1), ("b", weight)])
+
+
 def test_features_with_the_weights_of_a_text_give_its_fingerprint():
     text = "to be or not to be that is the question to be"
     counted = Counter(oracle.features(text, "word", 1))
@@ -147,6 +153,33 @@ def test_arrays_of_features_agree_with_single_ones():
 def test_bad_weights_in_arrays_are_refused(weight):
     with pytest.raises(InputError, match="weight"):
         fingerprint_features_batch(pa.array([[("a", weight)]], pa.map_(pa.string(), pa.float64())))
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.bool_(), pa.date32()])
+def test_weights_that_are_no_numbers_are_refused(kind):
+    values = {pa.bool_(): [True], pa.date32(): [1]}.get(kind, ["1"])
+    given = pa.MapArray.from_arrays([0, 1], ["a"], pa.array(values, kind))
+    with pytest.raises(InputError, match=r"weights are .*; a weight must be a whole number, a decimal or a float"):
+        fingerprint_features_batch(given)
+
+
+NUMBERS = [
+    pa.int8(),
+    pa.uint8(),
+    pa.int16(),
+    pa.int32(),
+    pa.int64(),
+    pa.uint64(),
+    pa.float32(),
+    pa.float64(),
+    pa.decimal128(9, 2),
+]
+
+
+@pytest.mark.parametrize("kind", NUMBERS, ids=str)
+def test_weights_in_arrays_may_be_numbers_of_any_type(kind):
+    given = pa.MapArray.from_arrays([0, 2], ["a", "b"], pa.array([2, 1]).cast(kind))
+    assert fingerprint_features_batch(given)[0].to_pylist() == [signed(fingerprint_features({"a": 2, "b": 1}))]
 
 
 def test_a_null_feature_is_refused():

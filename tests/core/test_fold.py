@@ -1,4 +1,6 @@
 import random
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -47,10 +49,22 @@ def test_what_is_no_64_bit_number_is_no_hash(bad):
         fold([1, bad])
 
 
-@pytest.mark.parametrize("weight", [-1, float("nan"), float("inf"), "much", None])
+@pytest.mark.parametrize("weight", [-1, float("nan"), float("inf"), "much", "1", b"1", True, np.True_, None, 10**400])
 def test_a_weight_must_be_finite_and_not_negative(weight):
     with pytest.raises(InputError, match="finite and not negative"):
         fold([1, 2], [1, weight])
+
+
+@pytest.mark.parametrize("weights", [np.array(["1", "1"]), np.array([True, False]), ["1", "1"], (True, True)])
+def test_weights_that_are_text_or_truth_values_are_refused(weights):
+    with pytest.raises(InputError, match=r"weights\[0\] is .* a weight must be a number"):
+        fold([1, 2], weights)
+
+
+@pytest.mark.parametrize("kind", [int, float, Decimal, Fraction, np.int8, np.uint64, np.float16, np.float32])
+def test_weights_may_be_numbers_of_any_type(kind):
+    hashes = [0b10110010, 0b10011100, 0b01110010]
+    assert fold(hashes, [kind(3), kind(2), kind(1)], 8) == fold(hashes, [3, 2, 1], 8)
 
 
 @pytest.mark.parametrize("width", [0, 65, -1, 8.0, True])

@@ -5,7 +5,14 @@ import pytest
 
 from simhash_udf.errors import InputError
 from simhash_udf.settings import Settings
-from simhash_udf.stages.documents import check_columns, check_no_rejects, documents, rejects, usable_rows
+from simhash_udf.stages.documents import (
+    check_columns,
+    check_no_rejects,
+    documents,
+    rejects,
+    usable_rows,
+    with_broken_lines,
+)
 
 FEATURES = "array<struct<feature:string,weight:double>>"
 
@@ -72,15 +79,49 @@ def test_a_column_that_is_there_twice_is_refused(spark, names):
 def test_rows_without_an_id_are_rejects_and_no_documents(spark):
     source = spark.createDataFrame([(1, "x"), (None, "y")], "id int, text string")
     assert [row["id"] for row in documents(source, Settings()).collect()] == [1]
-    assert [tuple(row) for row in rejects(source, Settings()).collect()] == [(None, "the id is null", None)]
+    assert [tuple(row) for row in rejects(source, Settings()).collect()] == [(None, "the id is null", '{"text":"y"}')]
     with pytest.raises(InputError, match=r"1 records .* the id is null.*--on-bad-input reject"):
         check_no_rejects(rejects(source, Settings()))
 
 
 def test_broken_records_are_rejects_and_leave_no_column_behind(spark):
-    source = spark.createDataFrame([(1, "x", None), (None, None, '{"id":')], "id int, text string, _corrupt_record string")
+    rows = spark.createDataFrame([(1, "x", None), (None, None, '{"id":')], "id int, text string, _corrupt_record string")
+    source = with_broken_lines(rows, "_corrupt_record")
     assert [tuple(row) for row in rejects(source, Settings()).collect()] == [(None, "the record is not valid JSON", '{"id":')]
     assert usable_rows(source, Settings()).columns == ["id", "text"]
+
+
+def test_a_column_that_is_named_like_that_of_broken_records_is_one_of_the_documents(spark):
+    source = spark.createDataFrame([(1, "x", None), (2, "y", "mine")], "id int, text string, _corrupt_record string")
+    assert rejects(source, Settings()).count() == 0
+    assert [tuple(row) for row in usable_rows(source, Settings()).orderBy("id").collect()] == [(1, "x", None), (2, "y", "mine")]
+
+
+def test_a_row_without_an_id_is_shown_with_columns_of_any_type(spark):
+    columns = {
+        "`a b``c`": "1", "b": "X'ff'", "d": "date'2024-02-03'", "t": "timestamp_ntz'2024-02-03 04:05:06'", "n": "1.50BD",
+        "i": "interval 1 month", "c": "make_interval(1, 2)", "m": "map(1, 'x', 2, NULL)", "k": "map(struct(1), map(X'00', 2))",
+        "s": "array(struct(1 AS a), NULL)", "z": "cast(X'61ff' AS string)", "f": "double('NaN')", "v": "NULL",
+    }  # fmt: skip
+    if spark.version >= "4":
+        columns["w"] = """parse_json('{"a": [1]}')"""
+    listed = ", ".join(f"{value} AS {name}" for name, value in columns.items())
+    source = spark.sql(f"SELECT cast(NULL AS int) AS id, {listed}, 'long' AS text")
+    ((_, reason, record),) = rejects(source, Settings()).collect()
+    assert reason == "the id is null"
+    for part in ('{"a b`c":1,"b":"/w==","d":"2024-02-03"', '"n":1.50', '"s":[{"a":1},null]', '"f":"NaN"', '"text":"long"}'):
+        assert part in record, record
+
+
+def test_of_a_long_row_without_an_id_the_beginning_is_shown(spark):
+    source = spark.createDataFrame([(None, "x" * 5000)], "id int, text string")
+    assert rejects(source, Settings()).collect()[0]["record"] == ('{"text":"' + "x" * 5000)[:1000]
+
+
+def test_looking_for_rows_without_an_id_lets_parquet_pass_over_what_has_none(spark, tmp_path, capsys):
+    spark.createDataFrame([(1, "x")], "id int, text string").write.parquet(f"{tmp_path}/in")
+    rejects(spark.read.parquet(f"{tmp_path}/in"), Settings()).explain()
+    assert "PushedFilters: [IsNull(id)]" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf"), float("-inf"), None])
@@ -96,4 +137,4 @@ def test_rows_with_a_bad_weight_are_rejects(spark, kind, weight):
 def test_features_of_other_names_and_number_types_are_taken(spark):
     source = spark.createDataFrame([(1, [("a", 2)])], "id int, words array<struct<w:string,n:int>>")
     made = documents(source, Settings(features_column="words"))
-    assert dict(made.dtypes)["features"] == FEATURES
+    assert dict(made.dtypes)["features"] == "array<struct<feature:binary,weight:double>>"
