@@ -178,7 +178,7 @@ NUMBERS = [
 
 @pytest.mark.parametrize("kind", NUMBERS, ids=str)
 def test_weights_in_arrays_may_be_numbers_of_any_type(kind):
-    given = pa.MapArray.from_arrays([0, 2], ["a", "b"], pa.array([2, 1]).cast(kind))
+    given = pa.MapArray.from_arrays([0, 2], ["a", "b"], pa.array([2, 1], pa.int8()).cast(kind))
     assert fingerprint_features_batch(given)[0].to_pylist() == [signed(fingerprint_features({"a": 2, "b": 1}))]
 
 
