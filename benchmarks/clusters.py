@@ -34,7 +34,8 @@ from dedup import resident_bytes
 from pyspark.sql import DataFrame, SparkSession
 
 from simhash_udf import storage
-from simhash_udf.core.components import Lookup, UnionFind
+from simhash_udf.core.components import UnionFind
+from simhash_udf.core.numbering import Lookup
 from simhash_udf.session import open_session
 from simhash_udf.stages.components import GraphLimits, connected_components
 

@@ -45,7 +45,8 @@ from pyspark.sql import DataFrame, SparkSession
 from simhash_udf.core.plan import SearchPlan, plan_search
 from simhash_udf.session import cores_of, open_session
 from simhash_udf.stages.pairs import identical_groups
-from simhash_udf.stages.search import sample, search, search_new
+from simhash_udf.stages.sample import sample
+from simhash_udf.stages.search import search, search_new
 
 CONF = Path(__file__).parent.parent / "conf"
 PARTS = 8

@@ -26,7 +26,16 @@ def dedup(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
     check_columns(source, settings)
     if dry_run:
         search = describe_search(*plan_of_corpus(source, settings), cores_of(spark))
-        print(describe(settings, KNOBS, source, TABLES if settings.on_bad_input == "reject" else TABLES[1:], search))
+        print(
+            describe(
+                settings,
+                settings.fingerprint_id,
+                KNOBS,
+                source,
+                TABLES if settings.on_bad_input == "reject" else TABLES[1:],
+                search,
+            )
+        )
         return
     rejected = rejects(source, settings, source_file(source))
     if settings.on_bad_input == "fail":

@@ -26,7 +26,11 @@ def fingerprint(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
     source = read_documents(spark, settings)
     check_columns(source, settings)
     if dry_run:
-        print(describe(settings, KNOBS, source, TABLES if settings.on_bad_input == "reject" else TABLES[1:]))
+        print(
+            describe(
+                settings, settings.fingerprint_id, KNOBS, source, TABLES if settings.on_bad_input == "reject" else TABLES[1:]
+            )
+        )
         return
     rejected = rejects(source, settings, source_file(source))
     if settings.on_bad_input == "fail":

@@ -25,7 +25,7 @@ def pairs(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
     stored = read_fingerprints(spark, settings)
     if dry_run:
         search = describe_search(plan_of(stored, settings), stored, cores_of(spark))
-        print(describe(settings, KNOBS, stored, TABLES, search))
+        print(describe(settings, settings_id_of(stored), KNOBS, stored, TABLES, search))
         return
     check_ids(stored, settings.id_column)
     with Run(spark, settings, log) as run:

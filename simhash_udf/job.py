@@ -116,14 +116,22 @@ def log(message: str) -> None:
 
 
 def describe(
-    settings: Settings, knobs: Sequence[str], frame: DataFrame, tables: Sequence[str], search: Sequence[str] = ()
+    settings: Settings,
+    settings_id: str | None,
+    knobs: Sequence[str],
+    frame: DataFrame,
+    tables: Sequence[str],
+    search: Sequence[str] = (),
 ) -> str:
-    """What a dry run prints: the settings, what the input holds, how the search would run, and the tables it would write."""
+    """What a dry run prints: the settings, what the input holds, how the search would run, and the tables it would write.
+
+    `settings_id` is that of the fingerprints, made or read; None where it is not known. `search` is from `describe_search`.
+    """
     shown: dict[str, Any] = {name.replace("_", "-"): getattr(settings, name) for name in knobs}
     rows = frame.count()
     lines = ["settings"]
     lines += [f"  {name:17} {', '.join(value) if isinstance(value, tuple) else value}" for name, value in shown.items()]
-    lines += [f"  {'settings id':17} {settings.fingerprint_id}", f"input of {rows:,} rows, with the columns"]
+    lines += [f"  {'settings id':17} {settings_id or 'unknown'}", f"input of {rows:,} rows, with the columns"]
     lines += [f"  {field.name:17} {field.dataType.simpleString()}" for field in frame.schema]
     lines += search
     lines += [f"tables that would be written to {settings.output}", *(f"  {name}/" for name in tables)]

@@ -22,7 +22,8 @@ from simhash_udf.stages.decisions import decisions, kept
 from simhash_udf.stages.documents import check_columns, check_no_rejects, documents, rejects, usable_rows
 from simhash_udf.stages.fingerprints import fingerprints
 from simhash_udf.stages.pairs import count_pairs, identical_groups, pairs, with_sizes
-from simhash_udf.stages.search import count_near_pairs, sample, search
+from simhash_udf.stages.sample import sample
+from simhash_udf.stages.search import count_near_pairs, search
 
 OnPlan = Callable[[SearchPlan, DataFrame], None]
 
@@ -195,9 +196,9 @@ def near_duplicates(
         SettingsError, InputError, TooManyPairs: as their names say; nothing is dropped quietly.
 
     The corpus is evaluated once, and held with all its columns by `DataFrame.localCheckpoint` on the executors (in memory, or on
-    their disks where that is short), so that all six are of the same rows: ids may come from uuid() or
-    monotonically_increasing_id(). So are the tables, which are computed at once; `kept` is taken from the held corpus when it is
-    used. Select the columns that you need before, and take jobs/dedup.py for a corpus that the executors cannot hold.
+    their disks where that is short), so that all six are of the same rows, even where ids come from a function that gives others
+    at each evaluation. So are the tables, which are computed at once; `kept` is taken from the held corpus when it is used.
+    Select the columns that you need before, and take jobs/dedup.py for a corpus that the executors cannot hold.
     Use it as ``near_duplicates(df, id="url", text="body", max_distance=8).kept``.
     """
     settings = Settings(

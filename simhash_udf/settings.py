@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from simhash_udf.core.blocks import LARGEST_DISTANCE
 from simhash_udf.core.election import WEIGHTINGS
 from simhash_udf.core.fingerprint import (
     DEFAULT_NGRAM,
@@ -31,7 +32,6 @@ else:
     import tomli as tomllib
 
 FINGERPRINT_VERSION = 1
-LARGEST_DISTANCE = 12
 
 
 def _knob(default: Any, sentence: str, choices: tuple[str, ...] = (), unit: str = "") -> Any:

@@ -359,6 +359,16 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(spark, parquet, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_dry_run_of_pairs_names_the_settings_of_the_fingerprints_read(spark, parquet, tmp_path, capsys):
+    fingerprint(spark, Settings(input=str(parquet), output=f"{tmp_path}/prints", ngram=3), False)
+    pairs(spark, Settings(input=f"{tmp_path}/prints", output=f"{tmp_path}/out"), True)
+    shown = capsys.readouterr().out
+    assert "simhash64-v1/word/3/log" in shown
+    assert "simhash64-v1/word/2/log" not in shown
+    assert "seconds expected" in shown
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(("max_distance", "warned"), [(6, False), (12, True)])
 def test_a_plan_warns_where_chance_pairs_outnumber_documents(max_distance, warned):
     lines = describe_search(plan_search(10_000_000, max_distance), None, cores=8)

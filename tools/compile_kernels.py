@@ -11,7 +11,9 @@ from simhash_udf import fingerprint_array, fingerprint_features, votes
 from simhash_udf.core.fingerprint import fingerprint_features_batch
 from simhash_udf.core.plan import plan_search
 from simhash_udf.stages.components import _answers, _components_of_rest, _labels_of_rest, _links, _resolved, _round
-from simhash_udf.stages.search import _measured, _search_shares, _search_stored, _to_shares
+from simhash_udf.stages.sample import _measured
+from simhash_udf.stages.search import _search_shares, _search_stored
+from simhash_udf.stages.shares import _to_shares
 
 
 def main() -> None:

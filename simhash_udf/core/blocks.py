@@ -60,8 +60,8 @@ HALF_BITS = 3  # of a block that differs, where its own width is not at hand
 MOST_DIFFERING = 12
 
 # Costs are tabulated for n = 2^(x/2 - 8): nodes are smaller than one row on average where bins outnumber rows.
-_STEPS, _OFFSET = 2, 16
-_SIZES = 2.0 ** ((np.arange(0, _STEPS * 44) - _OFFSET) / _STEPS)
+SIZE_STEPS, SIZE_OFFSET = 2, 16
+_SIZES = 2.0 ** ((np.arange(0, SIZE_STEPS * 44) - SIZE_OFFSET) / SIZE_STEPS)
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def _cut_ns(n: npt.NDArray[np.float64], w: int) -> npt.NDArray[np.float64]:
 
 def _children(costs: npt.NDArray[np.float64], w: int) -> npt.NDArray[np.float64]:
     """The cost of 2^w nodes, each 2^w times smaller than the sizes of the table, along the last axis."""
-    shift = _STEPS * w
+    shift = SIZE_STEPS * w
     moved = np.empty_like(costs)
     moved[..., shift:] = costs[..., :-shift] * 2**w
     # Below the table only pairs matter, whose number falls with the square of the size.

@@ -16,22 +16,15 @@ import numpy as np
 from numba import njit
 
 from simhash_udf.core.compare import FOUND, LEAF_A, LEAF_HIGH, LEAF_LOW, LEAF_MASKS, LEAF_NEW, bit_count, differs_in_all
+from simhash_udf.core.components import find
 
 _PIVOTS = 16
 
 
 @njit(cache=True)
-def _root(parents: Any, i: int) -> int:
-    while parents[i] != i:
-        parents[i] = parents[parents[i]]
-        i = parents[i]
-    return np.int64(i)
-
-
-@njit(cache=True)
 def _unite(parents: Any, i: int, j: int) -> bool:
     """Whether i and j were in two components, which are now one."""
-    i, j = _root(parents, i), _root(parents, j)
+    i, j = find(parents, i), find(parents, j)
     if i == j:
         return False
     parents[max(i, j)] = min(i, j)
@@ -41,9 +34,9 @@ def _unite(parents: Any, i: int, j: int) -> bool:
 @njit(cache=True)
 def _connected(labels: Any, parents: Any) -> bool:
     """Whether all are one component already."""
-    first = _root(parents, labels[0])
+    first = find(parents, labels[0])
     for i in range(1, len(labels)):
-        if parents[labels[i]] != first and _root(parents, labels[i]) != first:
+        if parents[labels[i]] != first and find(parents, labels[i]) != first:
             return False
     return True
 
@@ -149,7 +142,7 @@ def span_all(
     # Rows of the largest component need no comparison among themselves: move them to the end, and compare the others.
     roots = np.empty(n, np.int64)
     for i in range(n):
-        roots[i] = _root(parents, labels[i])
+        roots[i] = find(parents, labels[i])
     order = np.argsort(roots, kind="mergesort")
     sorted_rows, sorted_labels = rows[order], labels[order]
     roots = roots[order]

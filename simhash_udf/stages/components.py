@@ -5,7 +5,7 @@
           --one task--> components of the rest
           [ --two shuffles--> components of what a round settled ]  back to the first round
 
-core/components.py says how a round works and why it loses nothing. The way back asks for each distinct root once a task, so a
+core/contraction.py says how a round works and why it loses nothing. The way back asks for each distinct root once a task, so a
 component of any size gives no task more to do than another. Links travel as packed binary values, as fingerprints do in the
 search: a row of a shuffle costs Spark about half a microsecond, whatever is in it.
 
@@ -24,9 +24,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from simhash_udf.core.components import Int32s, Int64s, Lookup, UnionFind, contract, deal, owners
+from simhash_udf.core.components import UnionFind
+from simhash_udf.core.contraction import contract, deal, owners
+from simhash_udf.core.numbering import Int32s, Int64s, Lookup
 from simhash_udf.errors import IncompleteResult, NotConverged
-from simhash_udf.stages.search import _keys_of_tasks
+from simhash_udf.stages.addresses import keys_of_tasks
 
 __all__ = ["Discard", "GraphLimits", "Store", "connected_components"]
 
@@ -273,7 +275,7 @@ def _count_rows(counts: dict[str, int]) -> pa.RecordBatch:
 
 @lru_cache
 def _keys(tasks: int) -> Int32s:
-    return np.array(_keys_of_tasks(tasks), np.int32)
+    return np.array(keys_of_tasks(tasks), np.int32)
 
 
 def _packed(kind: str, first: Int64s, second: Int64s, owned_by: Int32s, tasks: int) -> Iterator[pa.RecordBatch]:

@@ -4,7 +4,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from simhash_udf.core.components import Lookup, UnionFind, connected_components, contract, deal, owners
+from simhash_udf.core.components import UnionFind, connected_components
+from simhash_udf.core.contraction import contract, deal, owners
+from simhash_udf.core.numbering import Lookup, Numbering
 
 
 def as_arrays(edges):
@@ -115,3 +117,15 @@ def test_a_lookup_refuses_keys_that_are_missing_or_come_twice():
         known.get(np.array([0, 5]))
     with pytest.raises(ValueError, match="only 2 are distinct"):
         Lookup(np.array([1, 2, 1]), np.array([1, 2, 3]))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 100, 5000, 600_000])
+def test_a_numbering_knows_its_keys_and_no_others(count):
+    chance = np.random.default_rng(count)
+    keys = chance.integers(-(2**63), 2**63, count) >> int(chance.integers(0, 20))
+    others = np.concatenate([chance.integers(-(2**63), 2**63, 1000), [0, -1, 2**63 - 1, -(2**63)]])
+    numbering = Numbering(np.concatenate([keys, keys[: count // 3]]))
+    assert numbering.keys.tolist() == list(dict.fromkeys(keys.tolist()))
+    assert (numbering.keys[numbering.find(keys)] == keys).all()
+    present = set(keys.tolist())
+    assert (numbering.find(others) >= 0).tolist() == [key in present for key in others.tolist()]

@@ -85,7 +85,8 @@ def test_an_even_sample_changes_no_price(max_distance):
     assert measured.seconds == pytest.approx(even.seconds, rel=0.02)
     assert measured.comparisons == pytest.approx(even.comparisons, rel=0.05)
     assert measured.hot_chunks == ()
-    assert measured.rows_shuffled == even.rows_shuffled
+    # How many parts a bucket has is rounded up, so noise may add or take a copy.
+    assert measured.rows_shuffled == pytest.approx(even.rows_shuffled, rel=0.05)
 
 
 def test_buckets_are_dealt_evenly():
@@ -137,3 +138,9 @@ def test_new_rows_cost_less_than_all():
 def test_a_task_holds_its_own_rows_and_room_for_its_largest_bucket():
     for rows in (10**7, 10**8, 10**9):
         assert plan_search(rows, 6).task_bytes < 40 * 2_000_000 + 40 * rows / 2**5
+
+
+def test_a_dear_search_of_few_rows_has_more_tasks_than_its_rows_need():
+    plan = plan_search(10**7, 12)
+    assert plan.tasks > plan.rows_shuffled / 2_000_000
+    assert plan.task_nanoseconds.max() < 2 * plan.task_nanoseconds.mean()

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from simhash_udf.core.blocks import Band, CutTable, cut_table, equal_bands
+from simhash_udf.core.cuts import partition
 from simhash_udf.core.plan import plan_search
-from simhash_udf.core.search import BucketSearch, partition
+from simhash_udf.core.search import BucketSearch
 from tests.oracles_search import brute_force, components, with_neighbours
 
 WHOLE = (Band(0, 0),)

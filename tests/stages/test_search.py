@@ -7,8 +7,12 @@ from pyspark.sql import functions as F
 
 from simhash_udf.core.plan import plan_search
 from simhash_udf.errors import InputError, SettingsError
+from simhash_udf.stages import sample as sampling
 from simhash_udf.stages import search as stage
-from simhash_udf.stages.search import _keys_of_tasks, count_near_pairs, sample, search, search_new
+from simhash_udf.stages import shares as packing
+from simhash_udf.stages.addresses import keys_of_tasks
+from simhash_udf.stages.sample import sample
+from simhash_udf.stages.search import count_near_pairs, search, search_new
 from tests.oracles_search import banded_self_join, brute_force, components, with_neighbours
 
 BANDS = {3: (16, 16, 16, 16), 6: (9,) * 7, 8: (7,) * 9}
@@ -93,9 +97,9 @@ def test_spanning_edges_do_not_depend_on_partitions_and_order(spark):
     assert components(edges[0]) == components(expected)
 
 
-@pytest.mark.parametrize("stage_of_the_kill", ["_to_shares", "_search_shares"])
-def test_a_killed_python_worker_loses_and_repeats_nothing(spark, monkeypatch, tmp_path, stage_of_the_kill):
-    work = getattr(stage, stage_of_the_kill)
+@pytest.mark.parametrize(("module", "name"), [(packing, "_to_shares"), (stage, "_search_shares")])
+def test_a_killed_python_worker_loses_and_repeats_nothing(spark, monkeypatch, tmp_path, module, name):
+    work = getattr(module, name)
     killed = tmp_path / "killed"
 
     def dies_once(batches, **options):
@@ -112,7 +116,7 @@ def test_a_killed_python_worker_loses_and_repeats_nothing(spark, monkeypatch, tm
         else:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr(stage, stage_of_the_kill, dies_once)
+    monkeypatch.setattr(module, name, dies_once)
     rows = with_neighbours(1500, 6, seed=13)
     assert collected(search(frame(spark, rows, 3), 6, plan=banded(1500, 6))) == brute_force(rows, 6)
     assert killed.exists()
@@ -156,17 +160,17 @@ def test_a_plan_for_another_distance_is_refused(spark):
 
 
 def test_every_task_gets_its_key_from_sparks_own_hash(spark):
-    keys = _keys_of_tasks(13)
+    keys = keys_of_tasks(13)
     rows = spark.createDataFrame([(key,) for key in keys], "key INT")
     assert [row[0] for row in rows.select(F.expr("pmod(hash(key), 13)")).collect()] == list(range(13))
 
 
 def test_shares_are_bounded(monkeypatch):
-    monkeypatch.setattr(stage, "_SHARE_BYTES", 80)
+    monkeypatch.setattr(packing, "_SHARE_BYTES", 80)
     plan = plan_search(1000, 3, tasks=2, band_widths=(1, 1, 1, 1))
     batch = pa.RecordBatch.from_arrays([pa.array(np.arange(100))], ["fingerprint"])
     keys = np.zeros(len(plan.task_of_unit), np.int32)
-    shares = list(stage._to_shares(iter([batch, batch]), plan=plan, keys=keys, new=True))
+    shares = list(packing._to_shares(iter([batch, batch]), plan=plan, keys=keys, new=True))
     sizes = [len(value) for share in shares for value in share.column(3).to_pylist()]
     assert max(sizes) == 80
     assert sum(sizes) == 4 * 200 * 8
@@ -272,7 +276,7 @@ def test_a_sample_counts_copies_once_and_expects_the_pairs_there_are(spark):
 
 
 def test_a_sample_with_very_many_pairs_is_thinned(spark, monkeypatch):
-    monkeypatch.setattr(stage, "_SAMPLE_PAIRS", 1000)
+    monkeypatch.setattr(sampling, "_MOST_PAIRS", 1000)
     assert sample(frame(spark, range(2048)), 12).near_pairs == pytest.approx(2048 * 2047 / 2, rel=0.1)
 
 
