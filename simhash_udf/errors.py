@@ -49,7 +49,7 @@ class OutputError(SimHashError):
 
 
 class TooManyPairs(SimHashError):
-    """The exact number of document pairs is above the limit; nothing was written."""
+    """The number of document pairs is above the limit; nothing was published."""
 
     exit_code = 5
 

@@ -12,9 +12,9 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 # The leaf at hand, rows pool[LOW:HIGH] of which the first NEW are new, how far its comparison is (rows A, A + STEP, ...), what is
-# found so far, and whether new rows are not to be compared with each other.
-LEAF_LOW, LEAF_HIGH, LEAF_NEW, LEAF_A, LEAF_STEP, LEAF_B, LEAF_MASKS, FOUND, BETWEEN = range(9)
-LEAF_FIELDS = 9
+# found so far, whether new rows are not to be compared with each other, and a row that came twice, if one did.
+LEAF_LOW, LEAF_HIGH, LEAF_NEW, LEAF_A, LEAF_STEP, LEAF_B, LEAF_MASKS, FOUND, BETWEEN, COPY, HAS_COPY = range(11)
+LEAF_FIELDS = 11
 
 _DENSE_SHARE = 32  # one pair in so many is near in a dense node: finding these by cuts costs more than comparing all
 
@@ -30,8 +30,8 @@ def bit_count(_: Any, word: Any) -> Any:
 
 
 @njit(cache=True)
-def next_near(pool: Any, begin: int, last: int, high: int, distance: int) -> int:
-    """The first of the rows pool[begin:last] that is near a row behind it in pool[:high], or the row before it; -1 if none is.
+def next_near(pool: Any, begin: int, last: int, first: int, high: int, distance: int) -> int:
+    """The first of the rows pool[begin:last] that is near one behind it in pool[first:high], or the row before it; -1 if none is.
 
     This is the hot loop of the search: few leaves have a pair, and few rows of these.
     """
@@ -39,21 +39,23 @@ def next_near(pool: Any, begin: int, last: int, high: int, distance: int) -> int
     # once, which halves the loads; unsigned indices spare the test for negative ones.
     signs, beyond = np.int64(0), np.int64(distance + 1)
     a, end, one, two = np.uint64(begin), np.uint64(high), np.uint64(1), np.uint64(2)
-    until = np.uint64(last)
+    until, others = np.uint64(last), np.uint64(first)
     while a + one < until:
-        first, second = pool[a], pool[a + one]
-        signs = np.int64(bit_count(first ^ second)) - beyond
-        for b in range(a + two, end):
+        upper, lower = pool[a], pool[a + one]
+        signs = np.int64(0)
+        if a + one >= others:
+            signs = np.int64(bit_count(upper ^ lower)) - beyond
+        for b in range(max(a + two, others), end):
             other = pool[b]
-            signs |= (np.int64(bit_count(first ^ other)) - beyond) | (np.int64(bit_count(second ^ other)) - beyond)
+            signs |= (np.int64(bit_count(upper ^ other)) - beyond) | (np.int64(bit_count(lower ^ other)) - beyond)
         if signs < 0:
             return np.int64(a)
         a += two
     if a < until:
         signs = np.int64(0)
-        first = pool[a]
-        for b in range(a + one, end):
-            signs |= np.int64(bit_count(first ^ pool[b])) - beyond
+        upper = pool[a]
+        for b in range(max(a + one, others), end):
+            signs |= np.int64(bit_count(upper ^ pool[b])) - beyond
         if signs < 0:
             return np.int64(a)
     return -1
@@ -88,7 +90,7 @@ def differs_in_all(difference: Any, masks: Any, count: int) -> bool:
 @njit(cache=True)
 def _owned(difference: Any, agreed: Any, masks: Any, count: int) -> bool:
     """Whether a pair agrees and differs where the node says, so that it is found here and nowhere else."""
-    return difference != 0 and difference & agreed == 0 and differs_in_all(difference, masks, count)
+    return difference & agreed == 0 and differs_in_all(difference, masks, count)
 
 
 @njit(cache=True)
@@ -99,18 +101,21 @@ def compare_all(pool: Any, agreed: Any, masks: Any, distance: int, state: Any, o
     first_old = low + state[LEAF_NEW]
     last = min(first_old, high - 1)
     row_at, begin = low + state[LEAF_A], state[LEAF_B]
+    others = first_old if state[BETWEEN] else low
     pending = 1 if begin > 0 else 0
     while row_at < last:
         if step == 1 and pending == 0:
-            row_at = next_near(pool, row_at, last, high, distance)
+            row_at = next_near(pool, row_at, last, others, high, distance)
             if row_at < 0:
                 break
             # One of two rows is near another.
             pending = 2
         row = pool[row_at]
-        for b in range(max(first_old if state[BETWEEN] else row_at + 1, begin), high):
+        for b in range(max(row_at + 1, others, begin), high):
             difference = row ^ pool[b]
-            if bit_count(difference) <= within and _owned(difference, agreed, masks, count):
+            if difference == 0:
+                state[COPY], state[HAS_COPY] = np.int64(row), 1
+            elif bit_count(difference) <= within and _owned(difference, agreed, masks, count):
                 if found == len(out_a):
                     state[FOUND], state[LEAF_A], state[LEAF_B] = found, row_at - low, b
                     return False

@@ -25,6 +25,14 @@ def count_bins(rows: Any, shift: int, width: int, ends: Any) -> None:
 
 
 @njit(cache=True)
+def the_only_bin(row: Any, size: int, shift: int, width: int, ends: Any) -> int:
+    """The bin that all rows are in, where they are in one, else -1; ends as `count_bins` left them, and any of the rows."""
+    key = np.int64((row >> np.uint64(shift)) & np.uint64((1 << width) - 1))
+    end = ends[key + 1] if key + 1 < 1 << width else size
+    return key if ends[key] == 0 and end == size else np.int64(-1)
+
+
+@njit(cache=True)
 def place(rows: Any, out: Any, shift: int, width: int, ends: Any) -> None:
     """Put each row where its bin goes on, and move that on."""
     low, mask = np.uint64(shift), np.uint64((1 << width) - 1)

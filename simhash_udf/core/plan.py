@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -16,16 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from simhash_udf.core.blocks import Band, check_distance, cut_table, share_class
+from simhash_udf.core.search import bytes_to_search
 from simhash_udf.core.spread import MOST_HOT_CHUNKS, Floats, HotChunk, PricedBand, Rows, Spread
 from simhash_udf.errors import SettingsError
 
-# What a search costs beside the comparing and cutting that blocks.py prices, fitted to benchmarks/search.py on two cores.
-SHUFFLE_NS = 250.0  # one copy of a fingerprint, sorted by bucket, packed, shuffled and joined
-INPUT_NS = 200.0  # one fingerprint read, counted, sampled and handed to Python
-PAIR_NS = 1000.0  # one pair, met in several nodes, handed back and written
-TASK_NS = 30e6  # one task
-START_NS = 3.3e9  # the jobs of a search, whatever they do
-BUSY = 1.25  # how much longer the kernel takes while all cores work than alone
+# What a search costs beside the comparing and cutting that blocks.py prices, between what benchmarks/search.py measured on two
+# cores of a machine at two times at which its speed differed by up to two.
+SHUFFLE_NS = 200.0  # one copy of a fingerprint, sorted by bucket, packed, shuffled and joined
+INPUT_NS = 160.0  # one fingerprint read, counted, sampled and handed to Python
+PAIR_NS = 800.0  # one pair, met in several nodes, handed back and written
+TASK_NS = 24e6  # one task
+START_NS = 1.8e9  # the jobs of a search, whatever they do
 
 ROWS_PER_TASK = 2_000_000
 TASK_SEARCH_NS = 2e9  # a task need not search longer, where there are buckets enough
@@ -34,6 +36,7 @@ BUCKETS_PER_TASK = 8
 MOST_SHARED_BITS = 11  # so that the slices of a bucket are no tiny rows
 ONE_BUCKET_NS = 0.4e9  # a search that is shorter than this is not worth a shuffle by bands
 LARGEST_CHUNK = 16_000_000
+WIDEST_BAND = 24
 MOST_PARTS = 64  # of one bucket
 PART_NS = 0.2e9  # a part that is shorter than this is not worth the trouble
 MOST_COPIES = 2.0  # rows that parts may add to the shuffle, for each that is there without
@@ -111,7 +114,9 @@ class SearchPlan:
 
     @property
     def rows_shuffled(self) -> int:
-        """Copies of fingerprints that are shuffled."""
+        """Copies of fingerprints that are shuffled; none at distance 0, since distinct fingerprints have no pair there."""
+        if self.max_distance == 0:
+            return 0
         shared = sum(
             rows * (parts - 1)
             for band_rows, band_parts in zip(self.bucket_rows, self.parts, strict=True)
@@ -126,9 +131,11 @@ class SearchPlan:
 
     @property
     def task_bytes(self) -> int:
-        """The memory that a task needs for fingerprints: all of its own, and four times its largest bucket to work in."""
+        """The memory that a task needs for fingerprints: all of its own, and room to search its largest bucket."""
+        if self.max_distance == 0:
+            return 0
         largest = max((max(rows, default=0.0) for rows in self.bucket_rows), default=0.0)
-        return round(8 * max(self.rows_shuffled / self.tasks, largest) + 32 * largest)
+        return round(8 * max(self.rows_shuffled / self.tasks, largest) + bytes_to_search(largest, self.spanning))
 
     @property
     def chance_pairs(self) -> float:
@@ -145,13 +152,13 @@ class SearchPlan:
     @property
     def core_seconds(self) -> float:
         """Expected seconds of work on one core like those the constants were measured on."""
-        return (BUSY * float(self.task_nanoseconds.sum()) + self._moving_ns) / 1e9
+        return (float(self.task_nanoseconds.sum()) + self._moving_ns) / 1e9
 
     @property
     def seconds(self) -> float:
         """Expected seconds of the whole search on `cores` such cores, none of which can do more than one task at once."""
         searching = max(float(self.task_nanoseconds.sum()) / self.cores, float(self.task_nanoseconds.max()))
-        return (START_NS + BUSY * searching + self._moving_ns / min(self.cores, self.tasks)) / 1e9
+        return (START_NS + searching + self._moving_ns / min(self.cores, self.tasks)) / 1e9
 
 
 def plan_search(
@@ -202,6 +209,9 @@ def plan_search(
     bits = math.ceil(math.log2(max(1.0, BUCKETS_PER_TASK * tasks / len(bands))))
     shared = tuple(min(bits, w, MOST_SHARED_BITS) for w in widths)
     priced = [spread.priced(i, band, bits) for i, (band, bits) in enumerate(zip(bands, shared, strict=True))]
+    if max_distance == 0:
+        # Distinct fingerprints have no pair at this distance, so nothing is searched.
+        priced = [PricedBand(np.zeros(1), np.zeros(1), np.zeros(1, np.bool_), 0.0, [])]
     parts = _parts(priced, tasks)
     near_pairs = 0.0 if sample is None else sample.near_pairs
     plan = SearchPlan(
@@ -243,10 +253,13 @@ def _parts(priced: Sequence[PricedBand], tasks: int) -> list[npt.NDArray[np.int6
 
 
 def _checked_widths(widths: Sequence[int], max_distance: int) -> tuple[int, ...]:
-    cut = tuple(int(w) for w in widths)
+    try:
+        cut = tuple(operator.index(w) for w in widths)
+    except TypeError:
+        cut = ()
     if cut != (0,) and (len(cut) != max_distance + 1 or min(cut) < 1 or sum(cut) > 64):
         raise SettingsError(
-            f"band_widths are {cut}; within {max_distance} bits there must be {max_distance + 1} bands of at least one bit, "
+            f"band_widths are {widths!r}; within {max_distance} bits there must be {max_distance + 1} bands of at least one bit, "
             "of at most 64 bits together, or (0,) for no bands"
         )
     return cut
@@ -257,14 +270,14 @@ def _band_widths(spread: Spread) -> tuple[int, ...]:
     rows, max_distance = spread.rows, spread.max_distance
     if max_distance == 0 or (rows <= ROWS_PER_TASK and spread.band_ns(Band(0, 0), max_distance) <= ONE_BUCKET_NS):
         return (0,)
-    least = min(64 // (max_distance + 1), max(4, math.ceil(math.log2(rows / LARGEST_CHUNK))))
+    least = min(64 // (max_distance + 1), WIDEST_BAND, max(4, math.ceil(math.log2(rows / LARGEST_CHUNK))))
 
     @cache
     def best(bits: int, budget: int) -> tuple[float, tuple[int, ...]]:
         if budget < 0:
             return 0.0, ()
         choices = []
-        for w in range(least, min(24, bits - least * budget) + 1):
+        for w in range(least, min(WIDEST_BAND, bits - least * budget) + 1):
             rest, widths = best(bits - w, budget - 1)
             choices.append((spread.band_ns(Band(64 - bits, w), budget) + rest, (w, *widths)))
         return min(choices)

@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simhash_udf.core.blocks import WIDEST_BLOCK, Band, CutTable, cut_table, share_class
-from simhash_udf.core.compare import BETWEEN, FOUND, LEAF_A
+from simhash_udf.core.compare import BETWEEN, COPY, FOUND, HAS_COPY, LEAF_A
 from simhash_udf.core.walk import (
     AGREE,
     AT,
@@ -63,8 +63,18 @@ from simhash_udf.core.walk import (
     UNITS_PER_PART,
     advance,
 )
+from simhash_udf.errors import InputError
 
 PAIRS_AT_ONCE = 1 << 17
+
+
+def bytes_to_search(rows: float, spanning: bool) -> float:
+    """About how much memory searching a bucket takes beside its rows.
+
+    The pool has three times the rows, and more of a bucket whose chunks are very uneven; a spanning search has as many labels, a
+    parent for each row, and room for an edge of each. The rows that are given are a copy as well until the pool has them.
+    """
+    return rows * (8 + 24 + (12 + 4 + 20 if spanning else 0))
 
 
 class BucketSearch:
@@ -81,7 +91,7 @@ class BucketSearch:
         pairs_at_once: the largest batch of pairs.
 
     Attributes:
-        comparisons: pairs of fingerprints compared so far.
+        comparisons: pairs of fingerprints that had to be compared so far, by the sizes of the leaves.
         rows_sorted: rows of all nodes cut so far.
 
     >>> search = BucketSearch([Band(0, 0)], max_distance=1, width=8)
@@ -130,6 +140,9 @@ class BucketSearch:
             part, parts: only the part, from 0 up, of the work of the bucket. The parts share nothing and together find what one
                 would, if each is given the rows in the same order; each sorts the largest nodes for itself.
             between: only pairs of a new row with one that is not new; not for a spanning search.
+
+        Raises:
+            InputError: rows that were compared are the same fingerprint. Not every copy is compared.
         """
         assert not (between and self._spanning)
         n = len(rows)
@@ -150,6 +163,8 @@ class BucketSearch:
         state[UNIT_ROWS] = n // (UNITS_PER_PART * parts) if parts > 1 else n
         self._reserve(3 * n, 0)
         self._pool[:n] = rows
+        # The pool has them now, and a bucket may be most of a task's memory.
+        del rows
         parents = None
         if self._spanning:
             self._labels[:n] = np.arange(n, dtype=np.int32)
@@ -166,6 +181,11 @@ class BucketSearch:
             if state[STATUS] == POOL_FULL:
                 self._reserve(2 * len(self._pool), len(self._pool))
                 continue
+            if state[HAS_COPY]:
+                raise InputError(
+                    f"the fingerprint {state[COPY]} comes more than once, and its pairs would too; a search takes distinct ones: "
+                    "use dropDuplicates before"
+                )
             found = int(state[FOUND])
             if found:
                 yield out_a[:found].copy(), out_b[:found].copy(), out_d[:found].copy()

@@ -76,7 +76,8 @@ def _unite_with(
     if signs < 0:
         for b in range(len(others)):
             difference = row ^ others[b]
-            if bit_count(difference) <= within and difference & agreed == 0 and _unite(parents, label, labels[begin + b]):
+            near = difference != 0 and bit_count(difference) <= within and difference & agreed == 0
+            if near and _unite(parents, label, labels[begin + b]):
                 united += 1
                 if differs_in_all(difference, masks, count):
                     _report_edge(row, others[b], bit_count(difference), state, out_a, out_b, out_d)

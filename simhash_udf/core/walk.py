@@ -26,15 +26,16 @@ from simhash_udf.core.compare import (
     is_dense,
     next_near,
 )
-from simhash_udf.core.cuts import block_mask, count_bins, halves_of, partition_with, place, root_width, width_of
+from simhash_udf.core.cuts import block_mask, count_bins, halves_of, partition_with, place, root_width, the_only_bin, width_of
 from simhash_udf.core.spanning import is_settled, span_all
 
 DEEPEST = 96  # a level uses at least one bit, or a block that differs
 SMALL = 32  # rows of a bucket that is compared without cutting its band
 
-# Columns of a frame: a node whose children are being visited. It has rows pool[LOW:HIGH], of which the first NEW are new.
-LOW, HIGH, NEW, TOP, AT, BUDGET, AGREE, WIDTH, BIN, MASKS, ONE_BIN, HALF, DIFFERING, DIFFERING_END = range(14)
-FRAME = 14
+# Columns of a frame: a node whose children are being visited. It has rows pool[LOW:HIGH], of which the first NEW are new. Those
+# of its children begin at BASE, and from TOP on the pool was free before the cut.
+LOW, HIGH, NEW, TOP, BASE, AT, BUDGET, AGREE, WIDTH, BIN, MASKS, ONE_BIN, HALF, DIFFERING, DIFFERING_END = range(15)
+FRAME = 15
 # Fields of the state beyond those of the leaf.
 DEPTH, STATUS, COMPARED, SORTED, PART, PARTS, UNIT_ROWS, UNITS = range(LEAF_FIELDS, LEAF_FIELDS + 8)
 STATE = LEAF_FIELDS + 8
@@ -130,8 +131,21 @@ def advance(
                 _begin_leaf(state, low, high, new, frame[MASKS], label_pool is not None)
                 depth -= 1
                 continue
+            whole_block = True
+            if frame[AGREE] > 0 or remaining > 0:
+                block = block_mask(frame[AT], width, bits)
+                shift = bits - frame[AT] - width
+            else:
+                halves = halves_of(masks[frame[DIFFERING]])
+                block = halves[frame[HALF]]
+                shift = np.int64(bit_count((block & (~block + np.uint64(1))) - np.uint64(1)))
+                # Cutting by some of its bits is enough: the mask of agreed bits has them all.
+                width = min(np.int64(bit_count(block)), WIDEST_BLOCK)
+                whole_block = width == np.int64(bit_count(block))
+            count_bins(pool[low:high], shift, width, ends[depth])
+            only = the_only_bin(pool[low], size, shift, width, ends[depth])
             top = frame[TOP]
-            if top + size > len(pool):
+            if only < 0 and top + size > len(pool):
                 state[DEPTH], state[STATUS] = depth, POOL_FULL
                 return
             settled = False
@@ -145,25 +159,23 @@ def advance(
             if settled:
                 depth -= 1
                 continue
-            if frame[AGREE] > 0 or remaining > 0:
-                block = block_mask(frame[AT], width, bits)
-                shift = bits - frame[AT] - width
+            if only >= 0:
+                # The rows are in order where they lie: a hot chunk takes no more memory for each block that it agrees on.
+                ends[depth, :only], ends[depth, only : 1 << width] = 0, size
+                new_ends[depth, :only], new_ends[depth, only : 1 << width] = 0, new
+                frame[BASE] = low
             else:
-                halves = halves_of(masks[frame[DIFFERING]])
-                block = halves[frame[HALF]]
-                shift = np.int64(bit_count((block & (~block + np.uint64(1))) - np.uint64(1)))
-                # Cutting by some of its bits is enough: the mask of agreed bits has them all.
-                width = min(np.int64(bit_count(block)), WIDEST_BLOCK)
-            count_bins(pool[low:high], shift, width, ends[depth])
-            place(pool[low : low + new], pool[top:], shift, width, ends[depth])
-            if new < size:
-                # A stable cut, so the new rows of each bin come first.
-                new_ends[depth, : 1 << width] = ends[depth, : 1 << width]
-                place(pool[low + new : high], pool[top:], shift, width, ends[depth])
-            if label_pool is not None:
-                partition_with(label_pool[low:high], label_pool[top:], pool[low:high], shift, width, ends[depth])
-            state[SORTED] += size
-            frame[WIDTH], frame[BIN], frame[ONE_BIN] = width, 0, 0
+                place(pool[low : low + new], pool[top:], shift, width, ends[depth])
+                if new < size:
+                    # A stable cut, so the new rows of each bin come first.
+                    new_ends[depth, : 1 << width] = ends[depth, : 1 << width]
+                    place(pool[low + new : high], pool[top:], shift, width, ends[depth])
+                if label_pool is not None:
+                    partition_with(label_pool[low:high], label_pool[top:], pool[low:high], shift, width, ends[depth])
+                state[SORTED] += size
+                frame[BASE] = top
+            # Rows in one bin agree on the block, if the bin says all of it.
+            frame[WIDTH], frame[BIN], frame[ONE_BIN] = width, 0, only >= 0 and whole_block
             agreed[depth + 2] = agreed[depth + 1] | block
         width = frame[WIDTH]
         bins = 1 << width
@@ -176,7 +188,8 @@ def advance(
             differing_at += 1
         differing = min(frame[MASKS] if differing_end < 0 else differing_end - differing_at, MOST_DIFFERING)
         limit = limits[budget, bits - at, differing] if agree == 0 else SMALL
-        top = frame[TOP]
+        base = frame[BASE]
+        child_top = frame[TOP] if base == low else frame[TOP] + size
         child_ends = ends[depth]
         child_new_ends = new_ends[depth]
         current = frame[BIN]
@@ -188,8 +201,6 @@ def advance(
             child_size = end - begin
             child_new = child_size if new == size else child_new_ends[current] - begin
             current += 1
-            if child_size == size:
-                frame[ONE_BIN] = 1
             if child_size < 2 or child_new == 0 or (state[BETWEEN] and child_new == child_size):
                 begin = end
                 continue
@@ -202,19 +213,20 @@ def advance(
                 frame[BIN] = current
                 depth += 1
                 child = frames[depth]
-                child[LOW], child[HIGH], child[NEW] = top + begin, top + end, child_new
-                child[TOP] = top + size
+                child[LOW], child[HIGH], child[NEW] = base + begin, base + end, child_new
+                child[TOP] = child_top
                 child[AT], child[BUDGET], child[AGREE] = at, budget, agree
                 child[BIN], child[MASKS] = -1, frame[MASKS]
                 child[HALF], child[DIFFERING], child[DIFFERING_END] = 0, differing_at, differing_end
                 pushed = True
                 break
-            _begin_leaf(state, top + begin, top + end, child_new, frame[MASKS], label_pool is not None)
+            _begin_leaf(state, base + begin, base + end, child_new, frame[MASKS], label_pool is not None)
             if state[LEAF_A] >= 0 and child_size <= min(QUICK, unit_rows):
                 # Most leaves end here; where one does not, nothing is near the rows before.
-                last = top + begin + min(child_new, child_size - 1)
-                near = next_near(pool, top + begin, last, top + end, distance)
-                state[LEAF_A] = near - top - begin if near >= 0 else -1
+                first = base + begin
+                last = first + min(child_new, child_size - 1)
+                near = next_near(pool, first, last, first + child_new if state[BETWEEN] else first, base + end, distance)
+                state[LEAF_A] = near - first if near >= 0 else -1
             if state[LEAF_A] < 0:
                 begin = end
                 continue

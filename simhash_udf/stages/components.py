@@ -67,7 +67,8 @@ class GraphLimits:
     Attributes:
         nodes: most fingerprints in the one task that has all that is left. It takes about 64 bytes of memory for each beside
             Spark's own, so 4 GiB for 64 million.
-        edges: edges for each task of a round, which holds at most twice as many links: about 100 bytes each, so 0.8 GiB.
+        edges: edges for each task of a round, which holds at most twice as many links: about 100 bytes each, so 0.8 GiB. There
+            are at most 2,000 tasks, which hold more where there are more than 8 billion edges.
         rounds: a round leaves at most two thirds of the nodes on the average, so that 32 are enough for 400,000 times as many
             as one task holds.
     """

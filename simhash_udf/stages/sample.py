@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 
@@ -34,14 +35,18 @@ def sample(fingerprints: DataFrame, max_distance: int, *, rows: int = SAMPLE_ROW
     number = count_of(whole)
     if number > rows:
         whole = whole.where(F.xxhash64("fingerprint") < F.lit(round(rows / number * 2**64) - 2**63))
-    schema = "rows BIGINT, fingerprints BINARY, compared BIGINT, pairs BIGINT"
+    schema = "fingerprints BINARY, compared BIGINT, pairs BIGINT"
+    # Distinct before they come together: the copies of one fingerprint may be most of the table.
+    whole = whole.distinct()
     found = whole.repartition(1).mapInArrow(partial(_measured, max_distance=max_distance), schema).collect()
     if not found:
         return Sample(0, np.empty(0, np.uint64))
-    taken, packed, compared, pairs = found[0]
+    packed, compared, pairs = found[0]
     distinct = np.frombuffer(packed, "<u8")
-    # All copies of a fingerprint are in the sample, or none is.
-    size = len(distinct) if number <= rows else max(len(distinct), round(number * len(distinct) / taken))
+    # A fingerprint is taken by its hash, with all its copies or not at all. So many say nothing of a table of distinct ones.
+    estimate = len(distinct) * max(1.0, number / rows)
+    is_distinct = estimate > number - 8 * math.sqrt(estimate * max(1.0, number / rows))
+    size = len(distinct) if number <= rows else number if is_distinct else round(estimate)
     scale = size * (size - 1) / max(1, compared * (compared - 1))
     return Sample(size, distinct, pairs * scale)
 
@@ -72,8 +77,5 @@ def _measured(batches: Iterator[pa.RecordBatch], *, max_distance: int) -> Iterat
             break
         # So many pairs among a quarter of the rows are a sixteenth of so many, and tell as much.
         compared = compared[: len(compared) // 4]
-    values = [sum(len(some) for some in gathered), rows.tobytes(), len(compared), pairs]
-    columns = [
-        pa.array([value], kind) for value, kind in zip(values, (pa.int64(), pa.binary(), pa.int64(), pa.int64()), strict=True)
-    ]
-    yield pa.RecordBatch.from_arrays(columns, ["rows", "fingerprints", "compared", "pairs"])
+    columns = [pa.array([rows.tobytes()], pa.binary()), pa.array([len(compared)]), pa.array([pairs])]
+    yield pa.RecordBatch.from_arrays(columns, ["fingerprints", "compared", "pairs"])

@@ -25,8 +25,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from simhash_udf.core.blocks import Band, check_distance, cut_table, share_class
-from simhash_udf.core.plan import SearchPlan, plan_search
-from simhash_udf.errors import SettingsError
+from simhash_udf.core.plan import Sample, SearchPlan, plan_search
+from simhash_udf.errors import InputError, SettingsError
 from simhash_udf.stages.sample import count_of, sample
 from simhash_udf.stages.shares import fingerprint_column, fingerprints_of, first_units_of, shuffled, slices
 
@@ -46,7 +46,8 @@ def search(fingerprints: DataFrame, max_distance: int, *, spanning: bool = False
 
     Args:
         fingerprints: a column `fingerprint` BIGINT (two's complement), distinct; nulls match nothing, other columns are
-            ignored. They are counted and sampled first if no plan is given.
+            ignored. They are counted and sampled first if no plan is given. A fingerprint that comes twice is an InputError in
+            the task that compares the two.
         max_distance: 0 to 12. Distinct fingerprints have no pair at distance 0.
         spanning: edges that connect the same fingerprints as all pairs do, fewer than the rows of a task, instead of all
             pairs. Each is a pair within the distance, and comes once; which ones, depends on the plan alone.
@@ -59,6 +60,8 @@ def search(fingerprints: DataFrame, max_distance: int, *, spanning: bool = False
         InputError: there is no BIGINT column `fingerprint`.
         SettingsError: the distance is out of range, or the plan is for another one.
     """
+    if max_distance == 0:
+        return _no_pairs(fingerprints, PAIR_SCHEMA)
     rows, plan = _rows_and_plan(fingerprints, max_distance, spanning, plan)
     return shuffled(rows, plan).mapInArrow(partial(_search_shares, plan=plan, spanning=spanning), PAIR_SCHEMA)
 
@@ -68,6 +71,8 @@ def count_near_pairs(fingerprints: DataFrame, max_distance: int, *, plan: Search
 
     Args and errors are those of `search`.
     """
+    if max_distance == 0:
+        return _no_pairs(fingerprints, "distance INT, pairs BIGINT")
     rows, plan = _rows_and_plan(fingerprints, max_distance, False, plan)
     counted = shuffled(rows, plan).mapInArrow(partial(_count_shares, plan=plan), "distance INT, pairs BIGINT")
     return counted.groupBy("distance").agg(F.sum("pairs").alias("pairs"))
@@ -94,13 +99,23 @@ def search_new(
     """
     check_distance(max_distance)
     fresh, old = fingerprint_column(new), fingerprint_column(stored)
+    if max_distance == 0:
+        return _no_pairs(new, PAIR_SCHEMA)
     if plan is None:
         counts = count_of(fresh), count_of(old)
         plan = plan_search(sum(counts), max_distance, new_rows=counts[0], spanning=spanning)
         if not spanning and _is_cheaper_everywhere(*counts, plan):
             rows = _collected(fresh)
-            between = old.mapInArrow(partial(_search_stored, new=rows, max_distance=max_distance), PAIR_SCHEMA)
+            # Each task prepares the new side, so there are few.
+            stored_parts = old.coalesce(max(_slices_of(counts[1]), plan.cores))
+            between = stored_parts.mapInArrow(partial(_search_stored, new=rows, max_distance=max_distance), PAIR_SCHEMA)
             return search(fresh, max_distance, plan=plan_search(counts[0], max_distance)).unionAll(between)
+        if plan.tasks > 1:
+            taken = sample(fresh.unionAll(old), max_distance)
+            # Of the pairs of a sample of both sides, those of two stored fingerprints are none here.
+            stored_share = counts[1] / max(1, sum(counts))
+            taken = Sample(sum(counts), taken.fingerprints, taken.near_pairs * (1 - stored_share**2))
+            plan = plan_search(sum(counts), max_distance, new_rows=counts[0], sample=taken, spanning=spanning)
     _check_plan(plan, max_distance)
     return shuffled(fresh, plan, old).mapInArrow(partial(_search_shares, plan=plan, spanning=spanning), PAIR_SCHEMA)
 
@@ -130,11 +145,20 @@ def _is_cheaper_everywhere(new_rows: int, stored_rows: int, plan: SearchPlan) ->
     """Whether giving the new side to every task is cheaper than shuffling both sides by the plan."""
     if new_rows > LARGEST_NEW_SIDE:
         return False
-    slices_searched = max(1, math.ceil(stored_rows / _STORED_SLICE_ROWS))
     rows = new_rows + min(stored_rows, _STORED_SLICE_ROWS)
     table = cut_table(plan.max_distance, 64, share_class(max(new_rows, 1), max(rows, 1)))
     a_slice = float(table.cost(rows, 64, plan.max_distance))
-    return slices_searched * a_slice / 1e9 / plan.cores <= plan.seconds
+    return _slices_of(stored_rows) * a_slice / 1e9 / plan.cores <= plan.seconds
+
+
+def _slices_of(stored_rows: int) -> int:
+    return max(1, math.ceil(stored_rows / _STORED_SLICE_ROWS))
+
+
+def _no_pairs(frame: DataFrame, schema: str) -> DataFrame:
+    """What a search within distance 0 finds: distinct fingerprints differ."""
+    fingerprint_column(frame)
+    return frame.sparkSession.createDataFrame([], schema)
 
 
 def _search_shares(batches: Iterator[pa.RecordBatch], *, plan: SearchPlan, spanning: bool) -> Iterator[pa.RecordBatch]:
@@ -167,20 +191,28 @@ def _found(batches: Iterator[pa.RecordBatch], plan: SearchPlan, spanning: bool) 
     last_units = [units[-1] for units in first_units]
     for unit in sorted(shares):
         kinds = shares.pop(unit)
-        new = np.concatenate(kinds[True])
+        new, old = np.concatenate(kinds[True]), kinds[False]
+        del kinds
         band = int(np.searchsorted(last_units, unit, side="right"))
         bucket = int(np.searchsorted(first_units[band], unit, side="right")) - 1
         parts = plan.parts[band][bucket]
-        rows = [new]
-        if kinds[False]:
-            rows.append(_without(np.concatenate(kinds[False]), Numbering(new.view(np.int64))))
+        rows, new_rows = new, len(new)
         if spanning or parts > 1:
             # Shares arrive in any order. That of the rows decides which edges are found, and what each part does.
-            for some in rows:
-                some.sort()
-        yield engine.pairs(
-            np.concatenate(rows), band, plan.shared_bits[band], len(new), unit - int(first_units[band][bucket]), parts
-        )
+            new.sort()
+            _check_distinct(new)
+        if old:
+            stored = _without(np.concatenate(old), Numbering(new.view(np.int64)))
+            if spanning or parts > 1:
+                stored.sort()
+                _check_distinct(stored)
+            rows = np.concatenate([new, stored])
+            del stored
+        del new, old
+        found = engine.pairs(rows, band, plan.shared_bits[band], new_rows, unit - int(first_units[band][bucket]), parts)
+        # Whoever takes the pairs holds the rows as long as they are needed.
+        del rows
+        yield found
 
 
 def _search_stored(batches: Iterator[pa.RecordBatch], *, new: Rows, max_distance: int) -> Iterator[pa.RecordBatch]:
@@ -188,9 +220,10 @@ def _search_stored(batches: Iterator[pa.RecordBatch], *, new: Rows, max_distance
     from simhash_udf.core.numbering import Numbering
     from simhash_udf.core.search import BucketSearch
 
-    known = Numbering(new.view(np.int64))
+    known = None
     engine = BucketSearch((Band(0, 0),), max_distance)
     for stored in slices(batches, _STORED_SLICE_ROWS):
+        known = known or Numbering(new.view(np.int64))
         rows = np.concatenate([new, _without(stored, known)])
         yield from _in_batches(engine.pairs(rows, 0, new=len(new), between=True))
 
@@ -198,6 +231,15 @@ def _search_stored(batches: Iterator[pa.RecordBatch], *, new: Rows, max_distance
 def _without(rows: Rows, known: Numbering) -> Rows:
     """The rows that are no keys of the numbering."""
     return rows[known.find(rows.view(np.int64)) < 0]
+
+
+def _check_distinct(ascending: Rows) -> None:
+    repeated = np.flatnonzero(ascending[1:] == ascending[:-1])
+    if len(repeated):
+        raise InputError(
+            f"the fingerprint {ascending.view(np.int64)[repeated[0]]} comes more than once, and its pairs would too; a search "
+            "takes distinct ones: use dropDuplicates before"
+        )
 
 
 def _collected(fingerprints: DataFrame) -> Rows:

@@ -71,19 +71,21 @@ def _to_shares(
     units = first_units_of(plan)
     for rows in slices(batches, _SLICE_ROWS):
         for band in range(len(plan.bands)):
-            yield _shares_of_band(rows, new, band, plan, units[band], keys)
+            yield from _shares_of_band(rows, new, band, plan, units[band], keys)
 
 
 def slices(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[Rows]:
-    """The fingerprints of many small batches, in pieces of at least so many rows but for the last."""
+    """The fingerprints of batches of any size, in pieces of so many rows, the last of fewer."""
     gathered: list[Rows] = []
     size = 0
     for batch in batches:
-        gathered.append(fingerprints_of(batch))
-        size += batch.num_rows
-        if size >= rows:
-            yield np.concatenate(gathered)
-            gathered, size = [], 0
+        some = fingerprints_of(batch)
+        while size + len(some) >= rows:
+            yield np.concatenate([*gathered, some[: rows - size]])
+            some, gathered, size = some[rows - size :], [], 0
+        if len(some):
+            gathered.append(some)
+            size += len(some)
     if size:
         yield np.concatenate(gathered)
 
@@ -101,7 +103,7 @@ def _shares_of_band(
     plan: SearchPlan,
     first_units: npt.NDArray[np.int64],
     keys: npt.NDArray[np.int32],
-) -> pa.RecordBatch:
+) -> Iterator[pa.RecordBatch]:
     from simhash_udf.core.cuts import partition
 
     bits = plan.shared_bits[index]
@@ -118,15 +120,15 @@ def _shares_of_band(
     starts = np.concatenate([np.arange(low, high, step) for low, high in zip(ends, ends[1:], strict=False)])
     bucket = np.searchsorted(ends[1:], starts, side="right")
     offsets = np.append(starts, len(rows)) * 8
-    # Arrow offsets have 32 bits: a slice holds far fewer bytes, however large a batch that came in was.
+    # Arrow offsets have 32 bits: a slice holds far fewer bytes.
     data = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(starts), [None, pa.py_buffer(offsets.astype(np.int64)), pa.py_buffer(ordered)]
     ).cast(pa.binary())
-    # Every part of a bucket gets all its rows.
+    # Every part of a bucket gets all its rows: a batch for the first parts, one for the second of those that have one, and so on.
     copies = first_units[bucket + 1] - first_units[bucket]
-    share = np.repeat(np.arange(len(starts)), copies)
-    unit = first_units[bucket[share]] + np.arange(len(share)) - np.repeat(np.cumsum(copies) - copies, copies)
-    if len(share) > len(starts):
-        data = data.take(pa.array(share))
-    columns = [pa.array(keys[unit]), pa.array(unit.astype(np.int32)), pa.array(np.full(len(unit), new)), data]
-    return pa.RecordBatch.from_arrays(columns, ["task", "unit", "new", "fingerprints"])
+    for part in range(int(copies.max(initial=0))):
+        shares = np.flatnonzero(copies > part)
+        unit = first_units[bucket[shares]] + part
+        some = data if len(shares) == len(starts) else data.take(pa.array(shares))
+        columns = [pa.array(keys[unit]), pa.array(unit.astype(np.int32)), pa.array(np.full(len(unit), new)), some]
+        yield pa.RecordBatch.from_arrays(columns, ["task", "unit", "new", "fingerprints"])

@@ -21,6 +21,15 @@ def test_a_plan_has_a_band_more_than_bits_may_differ(rows, max_distance):
     assert all(bits <= band.width for bits, band in zip(plan.shared_bits, plan.bands, strict=True))
 
 
+def test_no_search_is_planned_at_distance_zero():
+    plan = plan_search(10**10, 0)
+    assert (plan.rows_shuffled, plan.task_bytes, plan.tasks, plan.comparisons) == (0, 0, 1, 0)
+
+
+def test_more_rows_than_any_band_tells_apart_are_planned_all_the_same():
+    assert len(plan_search(10**15, 1).bands) == 2
+
+
 def test_a_small_set_is_searched_by_one_task():
     assert plan_search(1000, 8).tasks == 1
 
@@ -51,7 +60,7 @@ def test_a_distance_out_of_range_is_refused(max_distance):
         plan_search(1000, max_distance)
 
 
-@pytest.mark.parametrize("widths", [(16, 16, 16), (16, 16, 16, 17), (0, 16, 16, 16), ()])
+@pytest.mark.parametrize("widths", [(16, 16, 16), (16, 16, 16, 17), (0, 16, 16, 16), (), (16.9, 16, 16, 15), 16])
 def test_bands_that_could_lose_a_pair_are_refused(widths):
     with pytest.raises(SettingsError, match="4 bands"):
         plan_search(1000, 3, band_widths=widths)

@@ -7,6 +7,7 @@ from simhash_udf.core.blocks import Band, CutTable, cut_table, equal_bands
 from simhash_udf.core.cuts import partition
 from simhash_udf.core.plan import plan_search
 from simhash_udf.core.search import BucketSearch
+from simhash_udf.errors import InputError
 from tests.oracles_search import brute_force, components, with_neighbours
 
 WHOLE = (Band(0, 0),)
@@ -194,7 +195,7 @@ def test_pairs_with_a_new_row_at_64_bits(max_distance, new):
     assert found(rows, max_distance, equal_bands(max_distance), shared=2, new=new) == expected
 
 
-def test_rows_that_are_not_new_are_never_compared_with_each_other():
+def test_comparisons_of_rows_that_are_not_new_do_not_count():
     rows = np.random.default_rng(6).integers(0, 1 << 20, 5000, dtype=np.uint64)
     rows = np.unique(rows)
     np.random.default_rng(7).shuffle(rows)
@@ -224,6 +225,55 @@ def test_bands_that_use_up_all_bits_find_every_pair_once(max_distance):
     cut = always_cutting(max_distance, 64, lambda: 4)
     rows = with_neighbours(2000, max_distance, seed=max_distance)
     assert found(rows, max_distance, bands, shared=1, table=cut) == brute_force(rows, max_distance)
+
+
+@pytest.mark.parametrize("last", [2, 3, 8, 11, 12, 13, 16, 23, 24, 25, 32])
+@pytest.mark.parametrize("first", [12, 23, 24, 25, 32])
+@pytest.mark.parametrize("way", [{}, {"parts": 3}, {"spanning": True}, {"new": 300}])
+def test_rows_that_share_the_last_band_are_cut_by_halves_of_the_first(first, last, way):
+    # Those rows differ in the first band alone, where cutting by the lower bits of a half may put all of them in one bin.
+    bands, width = (Band(0, first), Band(first, last)), first + last
+    random = np.random.default_rng(first)
+    in_half = random.integers(0, 1 << min(11, first // 2), 400, dtype=np.uint64) << np.uint64(first - first // 2)
+    top = random.integers(0, 2, 400, dtype=np.uint64) << np.uint64(first - 1)
+    anywhere = random.integers(0, 1 << first, 400, dtype=np.uint64)
+    parts = [in_half | top, in_half >> np.uint64(1), anywhere, anywhere ^ np.uint64(1 << (first // 2))]
+    rows = random.permutation(np.unique(np.concatenate(parts))) << np.uint64(last) | np.uint64(1)
+    expected = brute_force(rows, 1)
+    if "new" in way:
+        expected = with_a_new_one(expected, rows, way["new"])
+    for table in (None, always_cutting(1, width, lambda: 4)):
+        pairs = found(rows, 1, bands, width=width, shared=1, table=table, **way)
+        if "spanning" in way:
+            assert len(set(pairs)) == len(pairs)
+            assert components(pairs) == components(expected)
+        else:
+            assert pairs == expected
+
+
+def test_a_half_that_no_cut_tells_apart_still_has_its_pairs():
+    # 4,096 pairs differ in the most significant bit alone, of a half whose lower bits are the same in all rows.
+    upper, lower = np.meshgrid(np.arange(2, dtype=np.uint64), np.arange(4096, dtype=np.uint64))
+    rows = (upper << np.uint64(63) | lower << np.uint64(40) | np.uint64(5)).ravel()
+    plan = plan_search(8192, 1, band_widths=(24, 24))
+    assert len(found(rows, 1, plan.bands)) == 4096 + 2 * 4096 * 12 // 2
+    assert len(found(rows, 1, plan.bands, parts=3)) == 4096 + 2 * 4096 * 12 // 2
+    assert len(found(rows, 1, plan.bands, spanning=True)) == 8191
+
+
+@pytest.mark.parametrize("way", [{}, {"parts": 2}])
+def test_a_fingerprint_that_comes_twice_is_an_error(way):
+    with pytest.raises(InputError, match=r"the fingerprint 7 comes more than once.*dropDuplicates"):
+        found([7, 1, 7], 1, **way)
+
+
+@pytest.mark.parametrize("spanning", [False, True])
+def test_a_hot_chunk_needs_no_more_memory_for_each_block_that_it_agrees_on(spanning):
+    rows = np.random.default_rng(10).integers(0, 1 << 24, 100_000, dtype=np.uint64)
+    rows = np.unique(rows) | np.uint64(0xABCDEF0123 << 24)
+    search = BucketSearch(WHOLE, 2, spanning=spanning)
+    list(search.pairs(rows, 0))
+    assert len(search._pool) == 3 * len(rows)
 
 
 def test_a_large_chunk_without_bits_left_is_not_compared_whole():

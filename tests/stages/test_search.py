@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from simhash_udf.core.plan import plan_search
+from simhash_udf.core.plan import Sample, plan_search
 from simhash_udf.errors import InputError, SettingsError
 from simhash_udf.stages import sample as sampling
 from simhash_udf.stages import search as stage
@@ -176,6 +176,35 @@ def test_shares_are_bounded(monkeypatch):
     assert sum(sizes) == 4 * 200 * 8
 
 
+def test_a_batch_of_any_size_is_searched_in_slices_and_parts_are_batches_of_their_own(monkeypatch):
+    monkeypatch.setattr(packing, "_SLICE_ROWS", 64)
+    monkeypatch.setattr("simhash_udf.core.plan.PART_NS", 1.0)
+    rows = np.arange(150) << 30
+    plan = plan_search(10**6, 3, sample=Sample(10**6, rows.astype(np.uint64)), tasks=40, band_widths=(16, 16, 16, 16))
+    parts = max(max(band) for band in plan.parts)
+    assert parts > 2
+    keys = np.zeros(len(plan.task_of_unit), np.int32)
+    batch = pa.RecordBatch.from_arrays([pa.array(rows)], ["fingerprint"])
+    shares = list(packing._to_shares(iter([batch]), plan=plan, keys=keys, new=True))
+    assert max(sum(len(value) for value in share.column(3).to_pylist()) for share in shares) == 64 * 8
+    # Each unit gets all rows of its bucket, once.
+    units = np.concatenate([share.column(1) for share in shares])
+    sizes = np.concatenate([[len(value) // 8 for value in share.column(3).to_pylist()] for share in shares])
+    held = np.bincount(units, sizes, len(plan.task_of_unit))
+    first_units = packing.first_units_of(plan)
+    for band, firsts in zip(plan.bands, first_units, strict=True):
+        bucket_bits = plan.shared_bits[0]
+        buckets = (rows.astype(np.uint64) >> np.uint64(64 - band.start - bucket_bits)) & np.uint64((1 << bucket_bits) - 1)
+        expected = np.bincount(buckets.astype(np.int64), minlength=len(firsts) - 1)
+        assert held[firsts[0] : firsts[-1]].tolist() == np.repeat(expected, np.diff(firsts)).tolist()
+
+
+@pytest.mark.parametrize("spanning", [False, True])
+def test_a_fingerprint_that_comes_twice_is_an_error(spark, spanning):
+    with pytest.raises(Exception, match=r"InputError: the fingerprint -?\d+ comes more than once"):
+        search(frame(spark, [1, 1, 3]), 1, spanning=spanning).collect()
+
+
 def hot_and_dense(seed=7):
     """Fingerprints of which many share their first bits, and many lie around one centre."""
     random = np.random.default_rng(seed)
@@ -273,6 +302,15 @@ def test_a_sample_counts_copies_once_and_expects_the_pairs_there_are(spark):
     pairs = len(brute_force(rows, 6))
     assert sample(twice, 6).near_pairs == pytest.approx(pairs)
     assert sample(twice, 6, rows=2500).near_pairs == pytest.approx(pairs, rel=0.3)
+
+
+def test_the_size_of_a_table_is_told_by_a_sample_whatever_its_copies(spark):
+    rows = np.random.default_rng(5).integers(0, 1 << 64, 40_000, dtype=np.uint64)
+    for copied in rows[:3]:
+        # Whether the one with all the copies is in the sample or not.
+        table = np.concatenate([rows, np.full(40_000, copied)])
+        assert sample(frame(spark, table), 3, rows=20_000).rows == pytest.approx(40_000, rel=0.05)
+    assert sample(frame(spark, rows), 3, rows=5_000).rows == 40_000
 
 
 def test_a_sample_with_very_many_pairs_is_thinned(spark, monkeypatch):
