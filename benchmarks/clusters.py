@@ -74,7 +74,7 @@ def write_graph(directory: Path, shape: str, edges: int) -> UnionFind:
     a, b = names[a[order]], names[b[order]]
     directory.mkdir()
     for part, rows in enumerate(np.array_split(np.arange(len(a)), PARTS)):
-        table = pa.table({"fingerprint_a": np.minimum(a[rows], b[rows]), "fingerprint_b": np.maximum(a[rows], b[rows])})
+        table = pa.table({"node_a": np.minimum(a[rows], b[rows]), "node_b": np.maximum(a[rows], b[rows])})
         pq.write_table(table, directory / f"part-{part}.parquet")
     united = UnionFind()
     united.add(a, b)
@@ -84,7 +84,7 @@ def write_graph(directory: Path, shape: str, edges: int) -> UnionFind:
 def is_right(expected: UnionFind, result: Path) -> bool:
     """Whether two nodes have one component in the result where they have one in fact."""
     table = pq.read_table(result)
-    found = Lookup(table["fingerprint"].to_numpy(), table["component"].to_numpy()).get(expected.nodes, expected.nodes)
+    found = Lookup(table["node"].to_numpy(), table["component"].to_numpy()).get(expected.nodes, expected.nodes)
     # Both names of a component must say the same: as many pairs of names as names of either kind.
     true = expected.smallest()
     both = len(np.unique(np.stack([found, true], 1).view([("found", "i8"), ("true", "i8")])))

@@ -44,7 +44,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from simhash_udf.core.plan import SearchPlan, plan_search
 from simhash_udf.session import cores_of, open_session
-from simhash_udf.stages.pairs import identical_groups
+from simhash_udf.settings import Settings
+from simhash_udf.stages.nodes import nodes, searched_fingerprints
 from simhash_udf.stages.sample import sample
 from simhash_udf.stages.search import search, search_new
 
@@ -137,7 +138,7 @@ class Case:
             return search_new(spark.read.parquet(str(self._place / "new")), given, self.max_distance)
         if self.kind in ("copies", "originals"):
             groups = self._place / "groups"
-            identical_groups(given).write.mode("overwrite").parquet(str(groups))
+            searched_fingerprints(nodes(given, Settings())).write.mode("overwrite").parquet(str(groups))
             given = spark.read.parquet(str(groups))
         taken = sample(given, self.max_distance)
         self.plan = plan_search(taken.rows, self.max_distance, sample=taken, spanning=self.spanning, cores=cores_of(spark))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 
 from pyspark.sql import SparkSession
@@ -12,12 +11,12 @@ from simhash_udf.pipeline import deduplicate, plan_of_corpus
 from simhash_udf.report import report
 from simhash_udf.run import Run, check_output
 from simhash_udf.session import cores_of
-from simhash_udf.settings import Settings
+from simhash_udf.settings import DEDUP_KNOBS, Settings
 from simhash_udf.sources import read_documents, source_file
 from simhash_udf.stages.documents import check_columns, check_no_rejects, rejects
 
-KNOBS = [knob.name for knob in dataclasses.fields(Settings)]
-TABLES = ["rejects", "fingerprints", "fingerprint_pairs", "pairs", "clusters", "decisions", "kept"]
+KNOBS = DEDUP_KNOBS
+TABLES = ["rejects", "fingerprints", "fingerprint_pairs", "pairs", "clusters", "decisions", "sources", "kept"]
 
 
 def dedup(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
@@ -26,16 +25,9 @@ def dedup(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
     check_columns(source, settings)
     if dry_run:
         search = describe_search(*plan_of_corpus(source, settings), cores_of(spark))
-        print(
-            describe(
-                settings,
-                settings.fingerprint_id,
-                KNOBS,
-                source,
-                TABLES if settings.on_bad_input == "reject" else TABLES[1:],
-                search,
-            )
-        )
+        left_out = {"rejects": settings.on_bad_input == "fail", "sources": not settings.source_column}
+        tables = [name for name in TABLES if not left_out.get(name)]
+        print(describe(settings, settings.fingerprint_id, KNOBS, source, tables, search))
         return
     rejected = rejects(source, settings, source_file(source))
     if settings.on_bad_input == "fail":

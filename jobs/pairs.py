@@ -9,12 +9,13 @@ from pyspark.sql import SparkSession
 
 from simhash_udf.job import describe, describe_search, log, main, plan_logger
 from simhash_udf.pipeline import check_ids, find_pairs, plan_of
-from simhash_udf.report import distance_histogram, plan_figures
+from simhash_udf.report import plan_figures
 from simhash_udf.run import Run, check_output
 from simhash_udf.session import cores_of
 from simhash_udf.settings import Settings
 from simhash_udf.sources import read_fingerprints
 from simhash_udf.stages.fingerprints import settings_id_of
+from simhash_udf.stages.pairs import histogram
 
 KNOBS = ["input", "output", "id_column", "max_distance", "pairs", "max_pairs", "if_exists"]
 TABLES = ["fingerprint_pairs", "pairs"]
@@ -29,8 +30,8 @@ def pairs(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
         return
     check_ids(stored, settings.id_column)
     with Run(spark, settings, log) as run:
-        plan, _, found = find_pairs(stored, settings, run.store, plan_logger(spark))
-        figures = {"pairs_by_distance": distance_histogram(found), "search": plan_figures(plan)}
+        found = find_pairs(stored, settings, run.store, plan_logger(spark), discard=run.discard)
+        figures = {"pairs_by_distance": histogram(found.pairs), "search": plan_figures(found.plan)}
         run.publish(figures, KNOBS, settings_id_of(stored))
 
 

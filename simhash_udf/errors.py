@@ -6,7 +6,8 @@
     |-- OutputError              exit code 4   the output place is taken, unsafe or unreadable
     |-- TooManyPairs             exit code 5   the pairs asked for are more than the limit allows
     |-- NotConverged             exit code 6   the rounds of clustering ran out before the graph was small enough
-    `-- IncompleteResult         exit code 7   a check on the job's own result failed
+    |-- IncompleteResult         exit code 7   a check on the job's own result failed
+    `-- TooManyRemoved           exit code 8   more documents would be dropped than the limit allows
 
 Each message says what was given, what must hold, and the cure.
 """
@@ -21,6 +22,7 @@ __all__ = [
     "SettingsError",
     "SimHashError",
     "TooManyPairs",
+    "TooManyRemoved",
 ]
 
 
@@ -64,3 +66,9 @@ class IncompleteResult(SimHashError):
     """A check that the job makes on its own result failed; the result was not published."""
 
     exit_code = 7
+
+
+class TooManyRemoved(SimHashError):
+    """A larger share of the documents than allowed would be dropped; nothing was published."""
+
+    exit_code = 8

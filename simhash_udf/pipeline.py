@@ -9,21 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from simhash_udf.core.plan import Sample, SearchPlan, plan_search
-from simhash_udf.errors import InputError, TooManyPairs
+from simhash_udf.errors import InputError, TooManyPairs, TooManyRemoved
 from simhash_udf.settings import Settings
-from simhash_udf.stages.clusters import clusters
+from simhash_udf.stages.clusters import clusters, count_dropped
 from simhash_udf.stages.components import Discard, Store
-from simhash_udf.stages.decisions import decisions, kept
+from simhash_udf.stages.decisions import by_source, decisions, in_order, keep_columns, kept
 from simhash_udf.stages.documents import check_columns, check_no_rejects, documents, rejects, usable_rows
 from simhash_udf.stages.fingerprints import fingerprints
-from simhash_udf.stages.pairs import count_pairs, identical_groups, pairs, with_sizes
+from simhash_udf.stages.nodes import edges, members, nodes, searched_fingerprints
+from simhash_udf.stages.pairs import count_pairs, count_pairs_between, pairs, with_sizes
+from simhash_udf.stages.radius import within_radius
 from simhash_udf.stages.sample import sample
 from simhash_udf.stages.search import count_near_pairs, search
+from simhash_udf.stages.verification import with_similarity
+from simhash_udf.tables import column
 
 OnPlan = Callable[[SearchPlan, DataFrame], None]
 
@@ -32,10 +37,34 @@ UNGUARDED_PAIRS = 10_000_000  # pairs of fingerprints that may be written before
 
 
 @dataclass(frozen=True)
-class NearDuplicates:
-    """What was found in a corpus; each field but `plan` is a DataFrame in the schema of `simhash_udf.tables`.
+class Graph:
+    """Which documents are near each other: `nodes` stand for documents, `members` has the node of each, `edges` join nodes.
 
-    `kept` has the columns of the corpus; `plan` is how the search was to run.
+    `unverified` are the edges that were left out, each with its similarity, where `settings.verify` asks for a check.
+    """
+
+    nodes: DataFrame
+    members: DataFrame
+    edges: DataFrame
+    unverified: DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """What the search found: pairs of fingerprints, the graph and pairs of documents; `plan` is how it was to run."""
+
+    plan: SearchPlan
+    fingerprint_pairs: DataFrame
+    graph: Graph
+    pairs: DataFrame
+
+
+@dataclass(frozen=True)
+class NearDuplicates:
+    """What was found in a corpus: DataFrames in the schema of `simhash_udf.tables`.
+
+    `kept` has the columns of the corpus; `plan` is how the search was to run; `counts` has what the tables do not tell, by name;
+    `sources` is there where the settings name a source column.
     """
 
     fingerprints: DataFrame
@@ -45,18 +74,25 @@ class NearDuplicates:
     decisions: DataFrame
     kept: DataFrame
     plan: SearchPlan
+    counts: dict[str, Any]
+    sources: DataFrame | None = None
+
+
+def apart(name: str, store: Store, discard: Discard) -> tuple[Store, Discard]:
+    """The same places for tables of a stage that runs more than once, under names of its own."""
+    return lambda table, frame: store(f"{name}_{table}", frame), lambda table: discard(f"{name}_{table}")
 
 
 def no_watch(_plan: SearchPlan, _fingerprints: DataFrame) -> None:
     """Nobody looks at the plan before the search runs."""
 
 
-def keep(name: str) -> None:
-    """Discard nothing."""
+def discard_nothing(name: str) -> None:
+    """Leave a table to whoever clears the place it is in."""
 
 
 def deduplicate(
-    source: DataFrame, settings: Settings, store: Store, on_plan: OnPlan = no_watch, *, discard: Discard = keep
+    source: DataFrame, settings: Settings, store: Store, on_plan: OnPlan = no_watch, *, discard: Discard = discard_nothing
 ) -> NearDuplicates:
     """Find the near-duplicates of a corpus and decide which documents stay.
 
@@ -64,13 +100,40 @@ def deduplicate(
         InputError: a column cannot serve, there is no document, or two documents have one id.
         TooManyPairs: more pairs than `settings.max_pairs`.
         NotConverged: the graph of the pairs is larger than the rounds of clustering could make small enough.
+        TooManyRemoved: a larger share of the documents than `settings.max_removed` would be dropped.
     """
+    usable = usable_rows(source, settings)
     made = fingerprint_documents(source, settings, store)
-    plan, found, paired = find_pairs(made, settings, store, on_plan)
-    clustered = store("clusters", clusters(made, found, store, discard))
-    decided = store("decisions", decisions(made, clustered, settings.max_distance))
-    staying = store("kept", kept(usable_rows(source, settings), decided, settings.id_column))
-    return NearDuplicates(made, found, paired, clustered, decided, staying, plan)
+    found = find_pairs(made, settings, store, on_plan, usable, discard=discard)
+    graph = found.graph
+    columns = keep_columns(usable, settings.id_column, settings.keep_order)
+    chained = clusters(graph.members, graph.edges, store, discard)
+    counts: dict[str, Any] = {}
+    if settings.min_features:
+        counts["documents_of_few_features"] = made.where(F.col("features").between(1, settings.min_features - 1)).count()
+    if settings.max_radius < 64:
+        chained = store("chained", chained)
+        counts["dropped_by_chaining"] = chained.count() - chained.select("cluster").distinct().count()
+        chained = within_radius(*in_order(made, chained, settings.keep_order, columns), settings.max_radius)
+    clustered = store("clusters", chained)
+    verified = (graph.members, graph.edges) if settings.verifies else None
+    ordered = in_order(made, clustered, settings.keep_order, columns)
+    decided = store("decisions", decisions(made, *ordered, settings.max_distance, verified))
+    sources = None
+    if settings.source_column:
+        sources = store("sources", by_source(usable, decided, settings.id_column, settings.source_column))
+    check_removed(decided, settings.max_removed)
+    if settings.also_at:
+        counts["dropped_at"] = {
+            distance: count_dropped(
+                graph.nodes, graph.edges.where(F.col("distance") <= distance), *apart(f"at_{distance}", store, discard)
+            )
+            for distance in settings.smaller_distances
+        }
+    if graph.unverified is not None:
+        counts["failed_verification"] = count_pairs_between(with_sizes(graph.unverified, graph.nodes, "node"))
+    staying = store("kept", kept(usable, decided, settings.id_column))
+    return NearDuplicates(made, found.fingerprint_pairs, found.pairs, clustered, decided, staying, found.plan, counts, sources)
 
 
 def fingerprint_documents(source: DataFrame, settings: Settings, store: Store) -> DataFrame:
@@ -81,29 +144,68 @@ def fingerprint_documents(source: DataFrame, settings: Settings, store: Store) -
 
 
 def find_pairs(
-    made: DataFrame, settings: Settings, store: Store, on_plan: OnPlan = no_watch
-) -> tuple[SearchPlan, DataFrame, DataFrame]:
-    """How the search was planned, pairs of fingerprints, and the table `pairs` of documents.
+    made: DataFrame,
+    settings: Settings,
+    store: Store,
+    on_plan: OnPlan = no_watch,
+    usable: DataFrame | None = None,
+    *,
+    discard: Discard = discard_nothing,
+) -> Pairs:
+    """How the search was planned, pairs of fingerprints, the graph of the documents, and the table `pairs`.
 
-    `on_plan` is called with the plan and the table `fingerprints` before the search.
+    Args:
+        made: the table `fingerprints`.
+        on_plan: called with the plan and the table `fingerprints` before the search.
+        usable: the rows that documents were made of, for `settings.verify`.
     """
-    spanning = settings.pairs == "spanning"
-    groups = store("groups", identical_groups(made))
+    all_nodes = store("nodes", nodes(made, settings))
+    groups = searched_fingerprints(all_nodes)
+    if settings.tells_nodes_apart:
+        groups = store("groups", groups)
     plan = plan_of(groups, settings)
     on_plan(plan, made)
-    if not spanning:
-        check_expected_pairs(groups, plan, settings.max_pairs)
-    near = search(groups, settings.max_distance, spanning=spanning, plan=plan)
+    if not settings.searches_spanning:
+        check_expected_pairs(groups, all_nodes, plan, settings)
+    near = search(groups, settings.max_distance, spanning=settings.searches_spanning, plan=plan)
     found = store("fingerprint_pairs", with_sizes(near, groups))
-    if not spanning:
-        check_number_of_pairs(count_pairs(groups, found), settings.max_pairs)
-    return plan, found, store("pairs", pairs(made, found, spanning=spanning))
+    graph = Graph(all_nodes, members(made, all_nodes, settings), edges(found, all_nodes, settings))
+    sized = with_sizes(graph.edges, all_nodes, "node")
+    if settings.tells_nodes_apart:
+        sized = store("edges", sized)
+        graph = Graph(all_nodes, store("members", graph.members), sized.drop("documents_a", "documents_b"))
+    if not settings.searches_spanning:
+        check_number_of_pairs(count_pairs(all_nodes, sized), settings)
+    if settings.verifies:
+        assert usable is not None
+        graph = verified(graph, usable, settings, store, discard)
+    spanning = settings.pairs == "spanning"
+    return Pairs(plan, found, graph, store("pairs", pairs(graph.members, graph.edges, spanning=spanning)))
+
+
+def verified(graph: Graph, usable: DataFrame, settings: Settings, store: Store, discard: Discard) -> Graph:
+    """The graph with those edges alone whose texts are as similar as the settings ask, and with the similarity of each."""
+    ends = [graph.edges.select(F.col(name).alias("node")) for name in ("node_a", "node_b")]
+    concerned = ends[0].unionAll(ends[1]).distinct().join(graph.nodes.select("node", F.col("id").alias("told")), "node", "inner")
+    texts = usable.select(column(settings.id_column).alias("id"), column(settings.text_column).alias("text"))
+    texts = texts.join(concerned, F.col("id") == F.col("told"), "inner").select("node", "text")
+    measured = with_similarity(
+        graph.edges,
+        texts,
+        *apart("unverified", store, discard),
+        measure=settings.verify,
+        unit=settings.unit,
+        ngram=settings.verify_ngram,
+    )
+    measured = store("measured_edges", measured)
+    alike = F.col("similarity") >= settings.min_similarity
+    return Graph(graph.nodes, graph.members, measured.where(alike), measured.where(~alike))
 
 
 def plan_of(fingerprints: DataFrame, settings: Settings) -> SearchPlan:
     """How the search of the fingerprints of a table will run, by a sample of them."""
     taken = sample(fingerprints, settings.max_distance)
-    return plan_search(taken.rows, settings.max_distance, sample=taken, spanning=settings.pairs == "spanning")
+    return plan_search(taken.rows, settings.max_distance, sample=taken, spanning=settings.searches_spanning)
 
 
 def check_ids(made: DataFrame, id_column: str) -> None:
@@ -144,31 +246,48 @@ def plan_of_corpus(source: DataFrame, settings: Settings) -> tuple[SearchPlan, D
     return plan_search(rows, settings.max_distance, sample=whole, spanning=settings.pairs == "spanning"), made
 
 
-def check_expected_pairs(groups: DataFrame, plan: SearchPlan, limit: int) -> None:
+def check_expected_pairs(groups: DataFrame, nodes: DataFrame, plan: SearchPlan, settings: Settings) -> None:
     """Raise TooManyPairs before the search writes any pair, if it would find too many.
 
-    They are counted exactly where the plan expects about so many; copies of documents can only make more of them.
+    They are counted exactly where the plan expects about so many; copies of documents can only make more of them, and groups and
+    a check of texts only fewer.
     """
-    if 2 * plan.near_pairs > max(limit, UNGUARDED_PAIRS):
+    if 2 * plan.near_pairs > max(settings.max_pairs, UNGUARDED_PAIRS):
         near = count_near_pairs(groups, plan.max_distance, plan=plan)
-        check_number_of_pairs(count_pairs(groups).unionByName(near), limit, "at least ")
+        if settings.within:
+            check_number_of_pairs(near, settings, "fingerprints, of whatever group, make")
+        else:
+            check_number_of_pairs(count_pairs(nodes).unionByName(near), settings, "the documents make at least")
 
 
-def check_number_of_pairs(counted: DataFrame, limit: int, least: str = "") -> None:
-    """Raise TooManyPairs where there are more pairs than the limit.
+def check_number_of_pairs(counted: DataFrame, settings: Settings, what: str = "the documents make") -> None:
+    """Raise TooManyPairs where there are more pairs than the settings allow.
 
     Args:
         counted: `distance`, `pairs`: how many pairs there are.
-        limit: the most pairs that are written.
-        least: "at least " where documents with copies make more pairs than were counted.
+        what: what makes these pairs, for the message.
     """
-    rows = counted.collect()
+    rows = counted.groupBy("distance").agg(F.sum("pairs").alias("pairs")).collect()
     total = sum(int(row["pairs"]) for row in rows)
-    if total > limit:
+    if total > settings.max_pairs:
         by_distance = ", ".join(f"{int(row['pairs']):,} at distance {row['distance']}" for row in sorted(rows))
+        spanning = "--pairs spanning, which gives the same clusters with few pairs, or "
         raise TooManyPairs(
-            f"the documents make {least}{total:,} pairs ({by_distance}), more than max-pairs, {limit:,}; use --pairs spanning, "
-            "which gives the same clusters with few pairs, or a larger --max-pairs, or a smaller --max-distance"
+            f"{what} {total:,} pairs ({by_distance}), more than max-pairs, {settings.max_pairs:,}; use "
+            f"{'' if settings.pairs == 'spanning' else spanning}a larger --max-pairs, or a smaller --max-distance"
+        )
+
+
+def check_removed(decided: DataFrame, most: float) -> None:
+    """Raise TooManyRemoved where a larger share of the documents than `most` would be dropped."""
+    rows = decided.groupBy("reason", "kept").count().collect()
+    documents, dropped = sum(row["count"] for row in rows), sum(row["count"] for row in rows if not row["kept"])
+    if dropped > most * documents:
+        reasons = ", ".join(f"{row['count']:,} {row['reason']}" for row in sorted(rows) if not row["kept"])
+        raise TooManyRemoved(
+            f"{dropped:,} of {documents:,} documents would be dropped ({reasons}), {dropped / documents:.1%}, more than "
+            f"max-removed, {most:.1%}; nothing is published. If that is right, say so with a larger --max-removed; else lower "
+            "--max-distance, set --max-radius against chains, or ask for a check of the texts with --verify"
         )
 
 
@@ -184,16 +303,25 @@ def near_duplicates(
     weighting: str = Settings.weighting,
     pairs: str = Settings.pairs,
     max_pairs: int = Settings.max_pairs,
+    keep: str = Settings.keep,
+    within: str = Settings.within,
+    min_features: int = Settings.min_features,
+    verify: str = Settings.verify,
+    min_similarity: float = Settings.min_similarity,
+    verify_ngram: int = Settings.verify_ngram,
+    max_radius: int = Settings.max_radius,
+    also_at: str = Settings.also_at,
+    max_removed: float = Settings.max_removed,
 ) -> NearDuplicates:
     """Find the near-duplicates of a DataFrame, for a notebook: one call, six DataFrames.
 
     Args:
         corpus: one row a document; columns beside id and text are carried into `kept`.
         id, text, features: names of the columns; `features`, where given, takes the place of `text`.
-        max_distance, unit, ngram, weighting, pairs, max_pairs: as the flags of jobs/dedup.py.
+        max_distance and the others: as the flags of jobs/dedup.py.
 
     Raises:
-        SettingsError, InputError, TooManyPairs: as their names say; nothing is dropped quietly.
+        SettingsError, InputError, TooManyPairs, TooManyRemoved: as their names say; nothing is dropped quietly.
 
     The corpus is evaluated once, and held with all its columns by `DataFrame.localCheckpoint` on the executors (in memory, or on
     their disks where that is short), so that all six are of the same rows, even where ids come from a function that gives others
@@ -211,6 +339,15 @@ def near_duplicates(
         weighting=weighting,
         pairs=pairs,
         max_pairs=max_pairs,
+        keep=keep,
+        within=within,
+        min_features=min_features,
+        verify=verify,
+        min_similarity=min_similarity,
+        verify_ngram=verify_ngram,
+        max_radius=max_radius,
+        also_at=also_at,
+        max_removed=max_removed,
     )
     check_columns(corpus, settings)
     held = corpus.localCheckpoint()

@@ -21,9 +21,11 @@ from simhash_udf.core.fingerprint import (
     DEFAULT_NGRAM,
     DEFAULT_UNIT,
     DEFAULT_WEIGHTING,
+    LARGEST_NGRAM,
     UNITS,
     check_text_settings,
 )
+from simhash_udf.core.similarity import MEASURES
 from simhash_udf.errors import SettingsError
 
 if sys.version_info >= (3, 11):
@@ -32,10 +34,12 @@ else:
     import tomli as tomllib
 
 FINGERPRINT_VERSION = 1
+# Columns that a keep rule may name beside those of the input, and which it means where the input has such too.
+OWN_KEEP_COLUMNS = ("length", "features", "id")
 
 
-def _knob(default: Any, sentence: str, choices: tuple[str, ...] = (), unit: str = "") -> Any:
-    return field(default=default, metadata={"help": sentence, "choices": choices, "unit": unit})
+def _knob(default: Any, sentence: str, choices: tuple[str, ...] = (), unit: str = "", *, dedup: bool = True) -> Any:
+    return field(default=default, metadata={"help": sentence, "choices": choices, "unit": unit, "dedup": dedup})
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,39 @@ class Settings:
         "Pairs to write: all, or spanning: a subset that joins the same clusters and stays small.",
         ("all", "spanning"),
     )
+    within: str = _knob(
+        "", "Compare only documents with the same value in this column, such as a language or a domain.", unit="NAME"
+    )
+    min_features: int = _knob(
+        0, "A document of fewer distinct features is a duplicate only of those with the same normalised text.", unit="N"
+    )
+    verify: str = _knob(
+        "none",
+        "Read the texts of each pair again, and drop the pair unless their n-grams are as similar as --min-similarity asks.",
+        ("none", *MEASURES),
+    )
+    min_similarity: float = _knob(0.8, "Least similarity of a pair, 0 to 1, where --verify asks for one.", unit="S")
+    verify_ngram: int = _knob(3, "How many consecutive units make an n-gram for --verify.", unit="N")
     max_pairs: int = _knob(100_000_000, "Stop before writing more document pairs than this.", unit="N")
+    keep: str = _knob(
+        "length desc, features desc, id asc",
+        "Which document of a cluster stays: the first in this order of columns of the input, or of length, features and id.",
+        unit="ORDER",
+    )
+    max_radius: int = _knob(
+        64,
+        "Drop a document only within so many bits of the one that is kept; 64 is no limit, and others may join the two.",
+        unit="R",
+    )
+    also_at: str = _knob(
+        "", "Smaller distances with commas between them, to report what each of them would keep and drop.", unit="K,K"
+    )
+    source_column: str = _knob("", "Report, for each value of this column, how many documents were dropped.", unit="NAME")
+    max_removed: float = _knob(
+        0.9,
+        "Stop before writing kept/ where more than this share of the documents would be dropped; 1 is no limit.",
+        unit="SHARE",
+    )
     on_bad_input: str = _knob(
         "fail",
         "A broken record, a null id or a bad weight: fail the job, or reject the record and list it in rejects/.",
@@ -84,16 +120,32 @@ class Settings:
         ("fail", "replace"),
     )
 
+    truth: tuple[str, ...] = _knob(
+        (), "Parquet with the true pairs: id_a, id_b, and maybe their similarity.", unit="PATH", dedup=False
+    )
+    truth_similarity: str = _knob(
+        "similarity",
+        "Column of the truth with the similarity of a pair; without it all pairs are true.",
+        unit="NAME",
+        dedup=False,
+    )
+    recall_similarity: float = _knob(0.8, "Pairs of at least this similarity must be found.", unit="S", dedup=False)
+    precision_similarity: float = _knob(0.7, "Pairs of at least this similarity may be found.", unit="S", dedup=False)
+
     def __post_init__(self) -> None:
         for knob in dataclasses.fields(self):
             value = getattr(self, knob.name)
-            if knob.name == "input":
+            if isinstance(knob.default, tuple):
                 given = [value] if isinstance(value, str) else value
                 if not isinstance(given, (list, tuple)) or not all(isinstance(path, str) and path for path in given):
-                    raise SettingsError(f"input is {value!r}; it must be one or more paths")
-                object.__setattr__(self, "input", tuple(given))
+                    raise SettingsError(f"{knob.name} is {value!r}; it must be one or more paths")
+                object.__setattr__(self, knob.name, tuple(given))
                 continue
             expected = type(knob.default)
+            if expected is float and type(value) is int:
+                # As TOML has them.
+                value = float(value)
+                object.__setattr__(self, knob.name, value)
             if type(value) is not expected:
                 raise SettingsError(f"{flag(knob.name)} is {value!r}; it must be a {_TYPE_NAMES[expected]}")
             choices = knob.metadata["choices"]
@@ -101,8 +153,24 @@ class Settings:
                 raise SettingsError(f"{flag(knob.name)} is {value!r}; it must be one of {', '.join(choices)}")
         check_text_settings(self.unit, self.ngram, self.weighting)
         check_max_distance(self.max_distance)
-        if self.max_pairs < 0:
-            raise SettingsError(f"max-pairs is {self.max_pairs}; it must be 0 or more")
+        keep_order(self.keep)
+        for name, least, most in (
+            ("max_pairs", 0, None),
+            ("min_features", 0, None),
+            ("verify_ngram", 1, LARGEST_NGRAM),
+            ("max_radius", 0, 64),
+            ("min_similarity", 0, 1),
+            ("max_removed", 0, 1),
+            ("recall_similarity", 0, 1),
+            ("precision_similarity", 0, 1),
+        ):
+            value = getattr(self, name)
+            if not value >= least or (most is not None and value > most):
+                wanted = f"{least} or more" if most is None else f"from {least} to {most}"
+                raise SettingsError(f"{flag(name)} is {value}; it must be {wanted}")
+        if self.verifies and self.features_column:
+            raise SettingsError(f"verify is {self.verify!r}, which compares texts; with features-column it must be none")
+        smaller_distances(self.also_at, self.max_distance)
 
     @property
     def fingerprint_id(self) -> str:
@@ -111,13 +179,89 @@ class Settings:
             return f"simhash64-v{FINGERPRINT_VERSION}/features"
         return f"simhash64-v{FINGERPRINT_VERSION}/{self.unit}/{self.ngram}/{self.weighting}"
 
+    @property
+    def keep_order(self) -> tuple[tuple[str, bool], ...]:
+        """Columns of the keep rule, in their order, and whether each is descending."""
+        return keep_order(self.keep)
+
+    @property
+    def keep_columns(self) -> tuple[str, ...]:
+        """Those columns of the keep rule that are the input's."""
+        return tuple(name for name, _ in self.keep_order if name not in OWN_KEEP_COLUMNS)
+
+    @property
+    def verifies(self) -> bool:
+        """Whether pairs must be similar in their texts as well."""
+        return self.verify != "none"
+
+    @property
+    def tells_nodes_apart(self) -> bool:
+        """Whether documents of one fingerprint may differ in what is near them."""
+        return bool(self.within or self.min_features or self.verifies)
+
+    @property
+    def searches_spanning(self) -> bool:
+        """Whether edges that connect are enough of a search: not where some pairs are left out afterwards."""
+        return self.pairs == "spanning" and not (self.within or self.verifies or self.also_at)
+
+    @property
+    def smaller_distances(self) -> tuple[int, ...]:
+        """The distances of `also_at`, ascending."""
+        return smaller_distances(self.also_at, self.max_distance)
+
     def as_dict(self, knobs: Sequence[str]) -> dict[str, Any]:
         """The knobs of these names, each by its flag's name, as JSON types."""
         return {flag(name): list(value) if isinstance(value := getattr(self, name), tuple) else value for name in knobs}
 
 
-_TYPE_NAMES = {str: "text", int: "whole number", bool: "true or false"}
+_TYPE_NAMES = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 _KNOBS = {knob.name: knob for knob in dataclasses.fields(Settings)}
+DEDUP_KNOBS = [name for name, knob in _KNOBS.items() if knob.metadata["dedup"]]
+
+
+def keep_order(keep: str) -> tuple[tuple[str, bool], ...]:
+    """The columns that an order names, and whether each is descending.
+
+    Raises:
+        SettingsError: a column is missing between commas, or comes twice.
+
+    >>> keep_order("quality desc, id")
+    (('quality', True), ('id', False))
+    """
+    order: list[tuple[str, bool]] = []
+    for part in keep.split(","):
+        name, _, direction = part.strip().rpartition(" ")
+        if direction.lower() not in ("asc", "desc") or not name:
+            name, direction = part.strip(), "asc"
+        order.append((name.strip(), direction.lower() == "desc"))
+    names = [name for name, _ in order]
+    if not all(names) or len(set(names)) < len(names):
+        problem = "a column is missing" if not all(names) else "a column comes twice"
+        raise SettingsError(
+            f"keep is {keep!r}, where {problem}; it must be columns with commas between them, each followed by asc or desc, such "
+            "as 'quality desc, length desc, id asc'"
+        )
+    return tuple(order)
+
+
+def smaller_distances(also_at: str, max_distance: int) -> tuple[int, ...]:
+    """The distances that a list names, ascending.
+
+    Raises:
+        SettingsError: it is no list of whole numbers up to the distance of the search.
+
+    >>> smaller_distances("5, 3", 6)
+    (3, 5)
+    """
+    try:
+        distances = tuple(sorted({int(part) for part in also_at.split(",")})) if also_at.strip() else ()
+    except ValueError:
+        distances = (-1,)
+    if not all(0 <= distance <= max_distance for distance in distances):
+        raise SettingsError(
+            f"also-at is {also_at!r}; it must be whole numbers from 0 to max-distance, {max_distance}, with commas between them"
+        )
+    return distances
 
 
 def check_max_distance(max_distance: int) -> None:
@@ -150,7 +294,7 @@ def parse(description: str, knobs: Sequence[str], arguments: Sequence[str] | Non
         knob = _KNOBS[name]
         shown = f"{knob.metadata['help']} Default: {knob.default}." if knob.default not in ((), "") else knob.metadata["help"]
         options: dict[str, Any] = {"default": None, "help": shown.replace("%", "%%"), "dest": name}
-        if name == "input":
+        if isinstance(knob.default, tuple):
             options |= {"nargs": "+", "metavar": knob.metadata["unit"]}
         elif knob.metadata["choices"]:
             options |= {"choices": knob.metadata["choices"]}
@@ -162,7 +306,7 @@ def parse(description: str, knobs: Sequence[str], arguments: Sequence[str] | Non
     given = parser.parse_args(arguments)
     values = read_toml(given.config, knobs) if given.config else {}
     values |= {name: value for name in knobs if (value := getattr(given, name)) is not None}
-    for required in ("input", "output"):
+    for required in ("input", "output", "truth"):
         if required in knobs and not values.get(required):
             parser.error(
                 f"--{required} is missing: give it as a flag, or as the key '{required}' of the file that --config names"
@@ -194,7 +338,7 @@ def read_toml(path: str, knobs: Sequence[str]) -> dict[str, Any]:
 def toml_template() -> str:
     """A TOML file with every knob at its default, each commented out below its help sentence."""
     lines = ["# Settings of jobs/dedup.py: give this file to it with --config. Flags win over what stands here."]
-    for knob in dataclasses.fields(Settings):
+    for knob in (_KNOBS[name] for name in DEDUP_KNOBS):
         default = list(knob.default) if isinstance(knob.default, tuple) else knob.default
         choices = knob.metadata["choices"]
         lines += ["", f"# {knob.metadata['help']}" + (f" One of: {', '.join(choices)}." if choices else "")]

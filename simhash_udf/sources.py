@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from simhash_udf.errors import InputError, OutputError
-from simhash_udf.run import MANIFEST, table_path
+from simhash_udf.run import MANIFEST, read_manifest, table_path
 from simhash_udf.settings import Settings
 from simhash_udf.stages.documents import check_id_type, with_broken_lines
 from simhash_udf.stages.fingerprints import SETTINGS_KEY
@@ -131,6 +131,61 @@ def read_fingerprints(spark: SparkSession, settings: Settings) -> DataFrame:
     stored = reduce(DataFrame.unionByName, [frame for _, frame in tables])
     made = next(iter(made_with), None)
     return stored.withMetadata("fingerprint", {SETTINGS_KEY: made} if made else {})
+
+
+def read_result_pairs(spark: SparkSession, settings: Settings) -> tuple[DataFrame, int]:
+    """The table `pairs` of the finished run that the input names, and the largest distance it was searched for.
+
+    Raises:
+        InputError: the input is not one finished run that wrote all pairs.
+    """
+    if len(settings.input) != 1:
+        raise InputError(f"the input names {len(settings.input)} results; it must be the output of one finished run")
+    path = settings.input[0]
+    try:
+        place = table_path(path, "pairs")
+        searched = read_manifest(path)["settings"]
+    except OutputError as error:
+        raise InputError(f"the input {path!r} cannot be read: {error}") from None
+    if searched.get("pairs") != "all":
+        raise InputError(f"the result {path!r} has spanning pairs, which tell nothing of recall; make it with --pairs all")
+    return _read(spark.read.parquet, [as_literal_glob(place)], "parquet"), int(searched["max-distance"])
+
+
+def read_truth(spark: SparkSession, settings: Settings, pairs: DataFrame) -> DataFrame:
+    """The true pairs as `id_a` < `id_b`, each once, and `similarity` where they have one.
+
+    Args:
+        spark, settings: truth and truth_similarity are used.
+        pairs: what they are to be held against; their ids must be of the same type.
+
+    Raises:
+        InputError: a path is missing or unreadable, a column is missing, ids are of another type, or a pair comes twice.
+    """
+    paths = []
+    for given in settings.truth:
+        for path in (expand if local_path(given) else expand_remote)(given):
+            is_run = path_is_directory(path) and MANIFEST in (names_in(path) or [])
+            paths.append(as_literal_glob(table_path(path, "truth") if is_run else path))
+    frame = _read(spark.read.parquet, paths, "parquet")
+    types = dict(frame.dtypes)
+    wanted = dict(pairs.dtypes)
+    for name in ("id_a", "id_b"):
+        if types.get(name) != wanted[name]:
+            raise InputError(
+                f"column {name!r} of the truth is {types.get(name, 'missing')}, and that of the result {wanted[name]}; the true "
+                "pairs must have columns id_a and id_b of the result's type"
+            )
+    chosen = settings.truth_similarity
+    if chosen not in types and chosen != Settings.truth_similarity:
+        raise InputError(f"the truth has no column {chosen!r}, but {sorted(types)}; name the right one with --truth-similarity")
+    similarity = [column(chosen).cast("double").alias("similarity")] if chosen in types else []
+    ends = F.least("id_a", "id_b").alias("id_a"), F.greatest("id_a", "id_b").alias("id_b")
+    true = frame.select(*ends, *similarity)
+    twice = true.groupBy("id_a", "id_b").count().where(F.col("count") > 1).limit(1).collect()
+    if twice:
+        raise InputError(f"the truth has the pair of {twice[0]['id_a']!r} and {twice[0]['id_b']!r} more than once; name it once")
+    return true
 
 
 def _settings_ids(files: list[str]) -> list[tuple[str | None, str]]:

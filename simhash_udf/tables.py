@@ -24,6 +24,9 @@ TABLES: dict[str, dict[str, tuple[str, str]]] = {
         "fingerprint": ("bigint", "SimHash of 64 bits, two's complement; NULL without features"),
         "features": ("int", "number of distinct features; 0 without"),
         "length": ("int", "characters of the text; 0 where features were given or the text is null"),
+        "content": ("bigint", "hash of the normalised text, or of the features: equal where they are; NULL without features"),
+        "low_information": ("boolean", "whether one feature has more than half of the weight; NULL without features"),
+        "group": ("any", "the document's value in the column that --within names; only with it"),
     },
     "fingerprint_pairs": {
         "fingerprint_a": ("bigint", "the smaller fingerprint, as a signed number"),
@@ -36,11 +39,12 @@ TABLES: dict[str, dict[str, tuple[str, str]]] = {
         "id_a": ("id", "the smaller id"),
         "id_b": ("id", "the larger id"),
         "distance": ("int", "Hamming distance of the two fingerprints"),
+        "similarity": ("double", "similarity of the two texts, 0 to 1; only with --verify"),
     },
     "clusters": {
         "id": ("id", "id of a document that is in a pair"),
         "cluster": ("id", "its cluster: the smallest id in it"),
-        "size": ("bigint", "documents in the cluster, at least 2"),
+        "size": ("bigint", "documents in the cluster, at least 2; with --max-radius a document may be alone in one"),
     },
     "decisions": {
         "id": ("id", "id of the document"),
@@ -49,6 +53,16 @@ TABLES: dict[str, dict[str, tuple[str, str]]] = {
         "keeper": ("id", "the document kept of its cluster, itself where it is kept; NULL without a cluster"),
         "distance": ("int", "Hamming distance to the keeper; NULL without a cluster"),
         "reason": ("string", "unique, no features, keeper, same fingerprint, within distance, or chained"),
+    },
+    "sources": {
+        "source": ("any", "a value of the column that --source-column names"),
+        "documents": ("bigint", "documents that have it"),
+        "dropped": ("bigint", "how many of them are dropped"),
+    },
+    "truth": {
+        "id_a": ("id", "the smaller id"),
+        "id_b": ("id", "the larger id"),
+        "similarity": ("double", "Jaccard similarity of the two texts' n-grams"),
     },
     "kept": {},
 }

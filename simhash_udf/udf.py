@@ -14,12 +14,13 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import BooleanType, DataType, IntegerType, LongType, StructField, StructType
 
 from simhash_udf.core.fingerprint import (
     DEFAULT_NGRAM,
     DEFAULT_UNIT,
     DEFAULT_WEIGHTING,
+    Folded,
     check_text_settings,
     fingerprint_batch,
     fingerprint_features_batch,
@@ -33,9 +34,16 @@ _FINGERPRINT = LongType()
 # Arrow makes bytes of strings as well, and an array of a type of nothing but nulls.
 _TEXT = pa.large_binary()
 _FEATURES = pa.list_(pa.struct([("feature", pa.large_binary()), ("weight", pa.float64())]))
-_WITH_COUNT = StructType([StructField("fingerprint", LongType()), StructField("features", IntegerType())])
+_FOLDED = StructType(
+    [
+        StructField("fingerprint", LongType()),
+        StructField("features", IntegerType()),
+        StructField("content", LongType()),
+        StructField("low_information", BooleanType()),
+    ]
+)
 
-_Kernel = Callable[[pa.Array], tuple[pa.Array, pa.Array]]
+_Kernel = Callable[[pa.Array], Folded]
 
 
 def simhash(
@@ -71,13 +79,13 @@ def simhash_features(features: Column | str) -> Column:
 
 
 def text_fingerprints(text: Column | str, *, unit: str, ngram: int, weighting: str) -> Column:
-    """As `simhash`, as a struct of `fingerprint` BIGINT and `features` INT, the number of distinct features."""
-    return _as_udf(_text_kernel(unit, ngram, weighting), _WITH_COUNT, _TEXT)(_as_bytes(text))
+    """As `simhash`, as a struct of all that `Folded` has: `fingerprint`, `features`, `content` and `low_information`."""
+    return _as_udf(_text_kernel(unit, ngram, weighting), _FOLDED, _TEXT)(_as_bytes(text))
 
 
 def features_fingerprints(features: Column | str) -> Column:
-    """As `simhash_features`, as a struct of `fingerprint` BIGINT and `features` INT, the number of features."""
-    return _as_udf(fingerprint_features_batch, _WITH_COUNT, _FEATURES)(features)
+    """As `simhash_features`, as a struct of all that `Folded` has."""
+    return _as_udf(fingerprint_features_batch, _FOLDED, _FEATURES)(features)
 
 
 def register(
@@ -98,7 +106,7 @@ def register(
 def _text_kernel(unit: str, ngram: int, weighting: str) -> _Kernel:
     check_text_settings(unit, ngram, weighting)
 
-    def kernel(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
+    def kernel(texts: pa.Array) -> Folded:
         return fingerprint_batch(texts, unit=unit, ngram=ngram, weighting=weighting)
 
     return kernel
@@ -121,11 +129,11 @@ def _as_bytes(text: Column | str) -> Column | str:
 
 
 def _arrow(kernel: _Kernel, returns: DataType) -> Any:
-    with_count = isinstance(returns, StructType)
+    whole = isinstance(returns, StructType)
 
     def fingerprints(batch: pa.Array) -> pa.Array:
-        values, counts = kernel(batch)
-        return pa.StructArray.from_arrays([values, counts], ["fingerprint", "features"]) if with_count else values
+        folded = kernel(batch)
+        return pa.StructArray.from_arrays([*folded], [*Folded._fields]) if whole else folded.fingerprint
 
     return _make_arrow_udf(fingerprints, returns)
 
@@ -134,14 +142,22 @@ def _pandas(kernel: _Kernel, returns: DataType, takes: pa.DataType) -> Any:
     # pandas_udf reads these annotations, and one UDF returns either a Series or a DataFrame.
     if isinstance(returns, StructType):
 
-        def with_count(batch: pd.Series) -> pd.DataFrame:
-            values, counts = kernel(_from_pandas(batch, takes))
-            return pd.DataFrame({"fingerprint": _nullable(values), "features": counts.to_numpy()})
+        def whole(batch: pd.Series) -> pd.DataFrame:
+            folded = kernel(_from_pandas(batch, takes))
+            flags = pd.Series(folded.low_information.to_pandas(), dtype="boolean")
+            return pd.DataFrame(
+                {
+                    "fingerprint": _nullable(folded.fingerprint),
+                    "features": folded.features.to_numpy(),
+                    "content": _nullable(folded.content),
+                    "low_information": flags,
+                }
+            )
 
-        return _make_pandas_udf(with_count, returns)
+        return _make_pandas_udf(whole, returns)
 
     def fingerprints(batch: pd.Series) -> pd.Series:
-        return _nullable(kernel(_from_pandas(batch, takes))[0])
+        return _nullable(kernel(_from_pandas(batch, takes)).fingerprint)
 
     return _make_pandas_udf(fingerprints, returns)
 

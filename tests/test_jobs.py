@@ -24,14 +24,15 @@ ROOT = Path(__file__).parent.parent
 JOBS = ROOT / "jobs"
 
 
-def load(name):
+def load(name, function=None):
     spec = importlib.util.spec_from_file_location(f"job_{name}", JOBS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return getattr(module, name)
+    return getattr(module, function or name)
 
 
 dedup, fingerprint, pairs = load("dedup"), load("fingerprint"), load("pairs")
+find_truth, evaluate = load("truth", "find_truth"), load("evaluate")
 
 
 def command(name, *arguments, **environment):
@@ -410,3 +411,48 @@ def test_a_column_named_like_sparks_own_metadata_survives(spark, tmp_path):
     pq.write_table(pa.table({"id": [1], "text": ["a b"], "_metadata": [5]}), tmp_path / "in.parquet")
     dedup(spark, Settings(input=f"{tmp_path}/in.parquet", output=f"{tmp_path}/out"), False)
     assert read(tmp_path / "out", "kept") == [{"id": 1, "text": "a b", "_metadata": 5}]
+
+
+def test_a_result_is_held_against_the_truth(spark, parquet, tmp_path, capsys):
+    given = {"input": (str(parquet),), "if_exists": "fail"}
+    result, true, quality = (str(tmp_path / name) for name in ("result", "truth", "quality"))
+    dedup(spark, Settings(**given, output=result, max_distance=8, verify="jaccard", min_similarity=0.7), False)
+    find_truth(spark, Settings(**given, output=true, min_similarity=0.7), False)
+    assert read(true, "truth")
+    evaluate(spark, Settings(input=(result,), truth=(true,), output=quality), False)
+    figures = read_report(quality)["quality"]
+    assert [row["distance"] for row in figures] == list(range(9))
+    found, known = {tuple(sorted(pair)) for pair in pairs_of(result)}, {}
+    for row in read(true, "truth"):
+        known[row["id_a"], row["id_b"]] = row["similarity"]
+    assert figures[-1]["found"] == figures[-1]["right"] == len(found)
+    # What the check of the texts lets pass is true.
+    assert found <= known.keys()
+    wanted = {pair for pair, similarity in known.items() if similarity >= 0.8}
+    assert figures[-1]["recall"] == pytest.approx(len(wanted & found) / len(wanted))
+    assert len(capsys.readouterr().out.splitlines()) == 10
+    with pytest.raises(InputError, match="the truth has no column 'jaccard3'"):
+        evaluate(spark, Settings(input=(result,), truth=(true,), truth_similarity="jaccard3", output=quality + "2"), False)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="has no manifest"):
+        evaluate(spark, Settings(input=(str(tmp_path / "empty"),), truth=(true,), output=quality + "2"), False)
+
+
+def test_a_truth_that_cannot_serve_is_refused(spark, parquet, tmp_path):
+    result = str(tmp_path / "result")
+    dedup(spark, Settings(input=(str(parquet),), output=result, source_column="id", max_removed=1.0), False)
+    assert {row["source"] for row in read(result, "sources")} == {name for name, _ in corpus()}
+    assert read_report(result)["sources"]["number"] == len(corpus())
+    for table, said in (
+        ({"id_a": ["a", "b"], "id_b": ["b", "a"]}, "has the pair of 'a' and 'b' more than once"),
+        ({"id_a": [1], "id_b": [2]}, "column 'id_a' of the truth is bigint, and that of the result string"),
+        ({"id_a": ["a"]}, "column 'id_b' of the truth is missing"),
+    ):
+        path = tmp_path / "truth.parquet"
+        pq.write_table(pa.table(table), path)
+        with pytest.raises(InputError, match=said):
+            evaluate(spark, Settings(input=(result,), truth=(str(path),), output=str(tmp_path / "quality")), False)
+    spanning = str(tmp_path / "spanning")
+    dedup(spark, Settings(input=(str(parquet),), output=spanning, pairs="spanning"), False)
+    with pytest.raises(InputError, match="spanning pairs, which tell nothing of recall"):
+        evaluate(spark, Settings(input=(spanning,), truth=(str(path),), output=str(tmp_path / "quality")), False)

@@ -1,10 +1,11 @@
+import random
 import uuid
 
 import pytest
 from pyspark.sql import functions as F
 
 from simhash_udf import fingerprint_text, near_duplicates
-from simhash_udf.errors import InputError, TooManyPairs
+from simhash_udf.errors import InputError, TooManyPairs, TooManyRemoved
 from simhash_udf.pipeline import deduplicate, plan_of_corpus
 from simhash_udf.report import report
 from simhash_udf.settings import Settings
@@ -104,7 +105,7 @@ def test_too_many_near_pairs_stop_the_run_before_any_is_written(documents, monke
 
     with pytest.raises(TooManyPairs, match=r"make at least \d+ pairs .*more than max-pairs, 3; use --pairs spanning"):
         deduplicate(documents, Settings(max_pairs=3), store)
-    assert stored == ["fingerprints", "groups"]
+    assert stored == ["fingerprints", "nodes"]
 
 
 def test_a_plan_from_a_sample_of_documents_expects_what_there_is(documents, monkeypatch):
@@ -128,7 +129,7 @@ def test_the_plan_is_shown_before_the_search(documents):
 
 def test_a_thousand_copies_in_any_script_leave_one_document(spark):
     rows = [(i, "我们明天去看电影。") for i in range(1_000)]
-    found = near_duplicates(spark.createDataFrame(rows, "id int, text string"), pairs="spanning")
+    found = near_duplicates(spark.createDataFrame(rows, "id int, text string"), pairs="spanning", max_removed=1.0)
     assert [row["id"] for row in found.kept.collect()] == [0]
     assert found.pairs.count() == 999
 
@@ -155,6 +156,31 @@ def test_a_corpus_without_duplicates_is_kept_whole(spark):
 def test_a_corpus_without_any_feature_is_kept_whole(spark):
     found = near_duplicates(spark.createDataFrame([(1, None), (2, "")], "id int, text string"))
     assert {row["reason"] for row in found.decisions.collect()} == {"no features"}
+
+
+def test_the_keep_rule_may_order_by_columns_of_the_corpus(spark):
+    rows = [("a", BODY, 0.1, "b"), ("b", BODY, 0.7, "a"), ("c", BODY, 0.7, "b")]
+    frame = spark.createDataFrame(rows, "id string, text string, `page.rank` double, site string")
+    found = near_duplicates(frame, keep="page.rank desc, site desc")
+    assert [row["id"] for row in found.kept.collect()] == ["c"]
+    assert found.kept.columns == frame.columns
+    assert report(found, 0, 1)["dropped"] == 2
+
+
+@pytest.mark.parametrize(
+    ("keep", "said"),
+    [
+        (
+            "quality desc",
+            "'quality' is not in the input, which has 'id', 'text', 'tags', and --keep may name length, features, id",
+        ),
+        ("tags", "'tags' is array<string>, which --keep cannot order; it must be numbers"),
+    ],
+)
+def test_a_keep_rule_that_cannot_be_followed_is_refused_at_once(spark, keep, said):
+    frame = spark.createDataFrame([("a", "b", ["c"])], "id string, text string, tags array<string>")
+    with pytest.raises(InputError, match=said):
+        near_duplicates(frame, keep=keep)
 
 
 @pytest.mark.parametrize(
@@ -206,6 +232,132 @@ def test_text_is_gone_below_the_fingerprints_and_no_join_is_a_product(documents,
 
     found = deduplicate(documents, Settings(), store)
     report(found, 0, found.kept.count())
-    assert {"fingerprints", "groups", "fingerprint_pairs", "pairs", "clusters", "decisions", "kept"} == plans.keys()
+    assert {"fingerprints", "nodes", "fingerprint_pairs", "pairs", "clusters", "decisions", "kept"} == plans.keys()
     assert not any("NestedLoop" in plan or "Cartesian" in plan for plan in plans.values())
     assert not any("text#" in plan for name, plan in plans.items() if name not in ("fingerprints", "kept"))
+
+
+def rows_of(frame, *columns):
+    return {row[0]: tuple(row)[1:] for row in frame.select(*columns).collect()}
+
+
+def test_only_documents_of_one_group_are_compared(spark):
+    rows = [
+        ("a", BODY, "x"),
+        ("b", BODY, "y"),
+        ("c", BODY + " more", "x"),
+        ("d", BODY, None),
+        ("e", BODY, None),
+        ("f", BODY, "y"),
+    ]
+    rows += [("g", BODY + " more", "z")]
+    frame = spark.createDataFrame(rows, "id string, text string, `the site` string")
+    for pairs in ("all", "spanning"):
+        found = near_duplicates(frame, within="the site", max_distance=8, pairs=pairs)
+        assert set(pairs_of(found)) == {("a", "c"), ("d", "e"), ("b", "f")}
+        assert sorted(row["id"] for row in found.kept.collect()) == ["b", "c", "d", "g"]
+        assert report(found, 0, 4)["dropped"] == 3
+    assert len(pairs_of(near_duplicates(frame, max_distance=8))) == 21
+
+
+@pytest.mark.parametrize("verify", ["none", "jaccard"])
+def test_documents_of_few_features_are_duplicates_of_the_same_text_alone(spark, verify):
+    rows = [("a", "Yes no"), ("b", "yes NO!"), ("c", "yes"), ("d", "Yes."), ("e", BODY), ("f", BODY + " x"), ("g", "yes yes yes")]
+    frame = spark.createDataFrame(rows, "id string, text string")
+    found = near_duplicates(frame, unit="word", ngram=1, min_features=3, max_distance=12, verify=verify)
+    assert set(pairs_of(found)) == {("a", "b"), ("c", "d"), ("e", "f")}
+    # Without the rule, one that only repeats a word is the same as one that says it once.
+    assert ("c", "g") in pairs_of(near_duplicates(frame, unit="word", ngram=1, max_distance=12))
+    assert found.counts["documents_of_few_features"] == 5
+    assert report(found, 0, found.kept.count())["documents"]["low_information"] == 3
+
+
+def jaccard_of(a, b, n=3):
+    sets = []
+    for text in (a, b):
+        words = text.lower().split()
+        sets.append({tuple(words[i : i + n]) for i in range(max(1, len(words) - n + 1))})
+    return len(sets[0] & sets[1]) / len(sets[0] | sets[1])
+
+
+def test_pairs_that_are_not_similar_in_their_texts_are_left_out(spark):
+    chance = random.Random(3)
+    base = [f"w{chance.randrange(300)}" for _ in range(80)]
+    rows = []
+    for i in range(30):
+        words = list(base)
+        for _ in range(i // 2):
+            words[chance.randrange(80)] = f"x{chance.randrange(50)}"
+        rows.append((f"d{i:02}", " ".join(words)))
+    frame = spark.createDataFrame(rows, "id string, text string")
+    texts = dict(rows)
+    unchecked = near_duplicates(frame, max_distance=12)
+    checked = near_duplicates(frame, max_distance=12, verify="jaccard", min_similarity=0.6)
+    similar = {pair: jaccard_of(texts[pair[0]], texts[pair[1]]) for pair in pairs_of(unchecked)}
+    expected = {pair: value for pair, value in similar.items() if value >= 0.6}
+    assert 10 < len(expected) < len(similar)
+    assert {(row["id_a"], row["id_b"]): row["similarity"] for row in checked.pairs.collect()} == pytest.approx(expected)
+    assert rows_of(checked.clusters, "id", "cluster") == {i: (c,) for i, c in components(expected).items()}
+    assert sum(checked.counts["failed_verification"].values()) == len(similar) - len(expected)
+    for row in checked.decisions.where("not kept").collect():
+        near = tuple(sorted((row["id"], row["keeper"]))) in expected
+        assert (row["reason"] == "chained") == (not near)
+    spanning = near_duplicates(frame, max_distance=12, verify="jaccard", min_similarity=0.6, pairs="spanning")
+    assert everything(spanning)["decisions"] == everything(checked)["decisions"]
+
+
+def test_equal_fingerprints_are_no_pair_where_the_texts_differ(spark):
+    # Features in another order have the same fingerprint, but other n-grams for the check.
+    rows = [("a", "one two three four five"), ("b", "five four three two one"), ("c", "One two three four five.")]
+    frame = spark.createDataFrame(rows, "id string, text string")
+    assert len(pairs_of(near_duplicates(frame, ngram=1))) == 3
+    found = near_duplicates(frame, ngram=1, verify="containment", verify_ngram=2, min_similarity=0.5)
+    assert pairs_of(found) == {("a", "c"): 0}
+    assert found.counts["failed_verification"] == {0: 2}
+
+
+def test_a_radius_keeps_what_only_a_chain_would_drop(spark, documents):
+    found = near_duplicates(documents, max_distance=10)
+    cut = near_duplicates(documents, max_distance=10, max_radius=4)
+    prints = {i: fingerprint_text(text) for i, text in corpus()}
+    dropped = cut.decisions.where("not kept").collect()
+    assert dropped
+    assert all((prints[row["id"]] ^ prints[row["keeper"]]).bit_count() == row["distance"] <= 4 for row in dropped)
+    figures = report(cut, 0, cut.kept.count())
+    assert figures["dropped_by_chaining"] == found.decisions.where("not kept").count() > len(dropped) == figures["dropped"]
+    assert report(near_duplicates(documents, max_distance=10, max_radius=0), 0, _kept_at(documents, 0))["dropped"] > 0
+
+
+def _kept_at(documents, distance):
+    return near_duplicates(documents, max_distance=distance).kept.count()
+
+
+def test_smaller_distances_are_told_from_one_search(documents):
+    found = near_duplicates(documents, max_distance=10, also_at="0,3,10")
+    expected = {k: documents.count() - _kept_at(documents, k) for k in (0, 3, 10)}
+    assert found.counts["dropped_at"] == expected
+    assert len(set(expected.values())) == 3
+
+
+def test_a_run_that_would_drop_more_than_allowed_stops_before_the_kept_documents(documents):
+    stored = []
+
+    def store(name, table):
+        stored.append(name)
+        return table.localCheckpoint()
+
+    dropped = documents.count() - _kept_at(documents, 6)
+    with pytest.raises(
+        TooManyRemoved, match=rf"{dropped} of {documents.count()} documents would be dropped \(.*max-removed, 1.0%"
+    ):
+        deduplicate(documents, Settings(max_removed=0.01), store)
+    assert "kept" not in stored
+    share = dropped / documents.count()
+    assert near_duplicates(documents, max_removed=share).kept.count() == documents.count() - dropped
+
+
+@pytest.mark.parametrize("more", [{"within": "none"}, {"within": "tags"}])
+def test_a_group_that_is_no_column_of_plain_values_is_refused(spark, more):
+    frame = spark.createDataFrame([("a", "b", ["c"])], "id string, text string, tags array<string>")
+    with pytest.raises(InputError, match=r"--within"):
+        near_duplicates(frame, **more)

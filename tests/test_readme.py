@@ -1,5 +1,6 @@
 import doctest
 import gzip
+import importlib.util
 import json
 import re
 import shlex
@@ -16,8 +17,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def commands():
-    blocks = re.findall(r"```\n(.*?)```", README, re.DOTALL)
-    joined = "\n".join(blocks).replace("\\\n", " ")
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    joined = "\n".join(block for language, block in blocks if not language).replace("\\\n", " ")
     return [line for line in joined.splitlines() if "jobs/" in line]
 
 
@@ -36,24 +37,26 @@ def test_the_flags_of_the_commands_in_the_readme_exist(line):
     words = shlex.split(line)
     at = next(i for i, word in enumerate(words) if word.startswith("jobs/"))
     assert (ROOT / words[at]).is_file()
-    source = (ROOT / words[at]).read_text(encoding="utf-8")
-    from simhash_udf.settings import Settings, parse
+    from simhash_udf.settings import parse
 
-    knobs = re.findall(r'"(\w+)"', source.split("KNOBS = ")[1].split("TABLES")[0]) or [*Settings.__dataclass_fields__]
-    parse("", knobs, words[at + 1 :])
+    spec = importlib.util.spec_from_file_location("job", ROOT / words[at])
+    job = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(job)
+    parse("", job.KNOBS, words[at + 1 :])
 
 
 def test_the_local_commands_of_the_readme_run_as_they_stand(tmp_path):
     with gzip.open(tmp_path / "my.jsonl.gz", "wt") as file:
         file.writelines(json.dumps({"id": i, "text": "the same few words"}) + "\n" for i in range(3))
     local = [line for line in commands() if line.startswith(".venv/bin/python jobs/")]
-    assert [re.search(r"jobs/(\w+)", line)[1] for line in local] == ["dedup", "fingerprint", "pairs"]
+    assert [re.search(r"jobs/(\w+)", line)[1] for line in local] == ["dedup", "fingerprint", "pairs", "truth", "evaluate"]
     for line in local:
         words = [sys.executable, str(ROOT / shlex.split(line)[1]), *shlex.split(line)[2:]]
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     assert read_report(str(tmp_path / "result"))["kept"] == 1
     assert read_report(str(tmp_path / "pairs-8"))["pairs_by_distance"] == {"0": 3}
+    assert read_report(str(tmp_path / "quality"))["quality"][-1]["f1"] == 1.0
 
 
 def test_the_tables_of_the_readme_are_those_of_the_code():

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from simhash_udf.errors import SettingsError
-from simhash_udf.settings import Settings, flag, parse, toml_template
+from simhash_udf.settings import DEDUP_KNOBS, Settings, flag, parse, toml_template
 
-KNOBS = [knob.name for knob in dataclasses.fields(Settings)]
+KNOBS = DEDUP_KNOBS
 TEMPLATE = Path(__file__).parent.parent / "conf" / "dedup.toml"
 
 
@@ -33,11 +33,30 @@ def test_every_knob_has_a_help_sentence():
         ({"max_pairs": -1}, "max-pairs is -1; it must be 0 or more"),
         ({"input": (1,)}, "input is"),
         ({"if_exists": "append"}, "fail, replace"),
+        ({"keep": "quality desc,, id"}, "keep is 'quality desc,, id', where a column is missing; .*such as 'quality desc"),
+        ({"keep": ""}, "a column is missing"),
+        ({"keep": "id asc, id desc"}, "a column comes twice"),
+        ({"also_at": "3,9"}, "also-at is '3,9'; it must be whole numbers from 0 to max-distance, 6"),
+        ({"also_at": "3;4"}, "also-at is '3;4'"),
+        ({"max_radius": 65}, "max-radius is 65; it must be from 0 to 64"),
+        ({"min_similarity": 1.5}, "min-similarity is 1.5; it must be from 0 to 1"),
+        ({"max_removed": float("nan")}, "max-removed is nan; it must be from 0 to 1"),
+        ({"min_similarity": "0.5"}, "it must be a number"),
+        ({"min_features": -1}, "min-features is -1; it must be 0 or more"),
+        ({"verify_ngram": 0}, "verify-ngram is 0; it must be from 1 to 100"),
+        ({"verify": "cosine"}, "it must be one of none, jaccard, containment"),
+        ({"verify": "jaccard", "features_column": "f"}, "with features-column it must be none"),
     ],
 )
 def test_a_wrong_value_is_refused_with_what_it_may_be(wrong, said):
     with pytest.raises(SettingsError, match=said):
         Settings(**wrong)
+
+
+def test_a_keep_rule_names_columns_in_an_order():
+    settings = Settings(keep="  page rank DESC,Length asc, desc, length")
+    assert settings.keep_order == (("page rank", True), ("Length", False), ("desc", False), ("length", False))
+    assert settings.keep_columns == ("page rank", "Length", "desc")
 
 
 def test_flags_win_over_the_file_and_the_file_over_defaults(tmp_path):
@@ -99,3 +118,11 @@ def test_the_settings_id_tells_all_that_changes_a_fingerprint_and_nothing_else()
     assert len(ids) == 8
     assert Settings(max_distance=9, output="x").fingerprint_id == Settings().fingerprint_id
     assert Settings(features_column="f").fingerprint_id == "simhash64-v1/features"
+
+
+def test_what_is_left_out_after_the_search_needs_all_pairs_from_it():
+    assert Settings(pairs="spanning").searches_spanning
+    for more in ({"within": "a"}, {"verify": "jaccard"}, {"also_at": "3"}):
+        assert not Settings(pairs="spanning", **more).searches_spanning
+    assert Settings(also_at="5, 3,5").smaller_distances == (3, 5)
+    assert Settings(min_similarity=1).min_similarity == 1.0

@@ -34,9 +34,18 @@ def _weight(count: int, weighting: int) -> float:
     return np.float64(count) if weighting == _TF else 1.0
 
 
+@njit(cache=True, forceinline=True)
+def _followed_by(content: Any, hashed: Any) -> Any:
+    """The hash of a sequence that goes on with `hashed`: a round of XXH64, without its second multiplication."""
+    content = (content ^ hashed) * np.uint64(0x9E3779B185EBCA87)
+    return (content << np.uint64(31)) | (content >> np.uint64(33))
+
+
 @njit(cache=True)
-def _count_features(buffer: Any, starts: Any, grams: int, span: int, gap: int, table: Any, hashes: Any, counts: Any) -> int:
-    """Hash each n-gram and count equal hashes; the number of distinct ones, in `hashes` and `counts` by first occurrence.
+def _count_features(buffer: Any, starts: Any, grams: int, span: int, gap: int, table: Any, hashes: Any, counts: Any) -> Any:
+    """Hash each n-gram and count equal hashes.
+
+    Returns the number of distinct ones, in `hashes` and `counts` by first occurrence, and a hash of all in their order.
 
     `table` is open addressing with linear probing: 0 for an empty slot, else 1 + the place in `hashes`. The low bits of
     XXH64 are good enough to be the slot.
@@ -44,8 +53,10 @@ def _count_features(buffer: Any, starts: Any, grams: int, span: int, gap: int, t
     mask = np.uint64(len(table) - 1)
     table[:] = 0
     distinct = np.int64(0)
+    content = np.uint64(grams)
     for i in range(grams):
         hashed = xxh64(buffer, starts[i], starts[i + span] - gap)
+        content = _followed_by(content, hashed)
         slot = np.int64(hashed & mask)
         while True:
             place = np.int64(table[slot])
@@ -59,7 +70,7 @@ def _count_features(buffer: Any, starts: Any, grams: int, span: int, gap: int, t
                 counts[place - 1] += 1
                 break
             slot = np.int64(np.uint64(slot + 1) & mask)
-    return distinct
+    return distinct, content
 
 
 @njit(cache=True)
@@ -102,7 +113,10 @@ def _count_votes_of_eights(batch: Any, planes: Any) -> None:
 
 @njit(cache=True)
 def _elect(hashes: Any, counts: Any, features: int, weighting: int, planes: Any, in_favour: Any, seen: Any) -> Any:
-    """Fold the counted features of one document; `planes`, `in_favour` and `seen` are scratch space."""
+    """Fold the counted features of one document; `planes`, `in_favour` and `seen` are scratch space.
+
+    Returns its fingerprint, and whether one feature has more than half of the weight.
+    """
     in_favour[:] = 0
     seen[:] = 0
     batch = np.empty(8, np.uint64)
@@ -146,18 +160,19 @@ def _elect(hashes: Any, counts: Any, features: int, weighting: int, planes: Any,
     for j in range(64):
         if 2 * in_favour[j] > total:
             fingerprint |= np.uint64(1) << np.uint64(j)
-    return fingerprint
+    return fingerprint, 2 * fixed_weight(_weight(largest, weighting), shift) > total
 
 
 @njit(cache=True)
 def fingerprint_texts(data: Any, offsets: Any, valid: Any, characters: bool, ngram: int, weighting: int, unicode: Tables) -> Any:
-    """Fingerprints (uint64) and numbers of distinct features (int64, 0 for none) of UTF-8 texts.
+    """What `Folded` has, of UTF-8 texts: fingerprints (uint64), numbers of distinct features (int64, 0 for none), hashes of the
+    normalised texts (uint64), and whether one feature outweighs all others (bool).
 
     Text i is `data[offsets[i] : offsets[i + 1]]` where `valid[i]`; `weighting` is a place in `WEIGHTINGS`.
     """
     documents = len(offsets) - 1
-    fingerprints = np.zeros(documents, np.uint64)
-    features = np.zeros(documents, np.int64)
+    fingerprints, contents = np.zeros(documents, np.uint64), np.zeros(documents, np.uint64)
+    features, outweighed = np.zeros(documents, np.int64), np.zeros(documents, np.bool_)
     buffer, starts = np.empty(4096, np.uint8), np.empty(4096, np.int64)
     table, hashes, counts = np.empty(4096, np.int32), np.empty(2048, np.uint64), np.empty(2048, np.int32)
     planes, seen = np.zeros((_SLICED_COUNTS, _PLANES), np.uint64), np.zeros(_SLICED_COUNTS, np.int64)
@@ -179,22 +194,24 @@ def fingerprint_texts(data: Any, offsets: Any, valid: Any, characters: bool, ngr
             table = np.empty(capacity, np.int32)
         if grams > len(hashes):
             hashes, counts = np.empty(2 * grams, np.uint64), np.empty(2 * grams, np.int32)
-        distinct = _count_features(buffer, starts, grams, span, gap, table[:capacity], hashes, counts)
-        fingerprints[document] = _elect(hashes, counts, distinct, weighting, planes, in_favour, seen)
-        features[document] = distinct
-    return fingerprints, features
+        distinct, content = _count_features(buffer, starts, grams, span, gap, table[:capacity], hashes, counts)
+        elected = _elect(hashes, counts, distinct, weighting, planes, in_favour, seen)
+        fingerprints[document], outweighed[document] = elected
+        features[document], contents[document] = distinct, content
+    return fingerprints, features, contents, outweighed
 
 
 @njit(cache=True)
 def fold_features(data: Any, offsets: Any, weights: Any, lists: Any) -> Any:
-    """Fingerprints (uint64) and numbers of features (int64) of lists of weighted features.
+    """As `fingerprint_texts`, of lists of weighted features; their hashes do not depend on the order of a list.
 
     Document i has the features `lists[i]` to `lists[i + 1]`; feature f is `data[offsets[f] : offsets[f + 1]]`, of weight
     `weights[f]`, a checked float64.
     """
     documents = len(lists) - 1
-    fingerprints = np.zeros(documents, np.uint64)
-    features = np.zeros(documents, np.int64)
+    fingerprints, contents = np.zeros(documents, np.uint64), np.zeros(documents, np.uint64)
+    features, outweighed = np.zeros(documents, np.int64), np.zeros(documents, np.bool_)
+    bits = weights.view(np.uint64)
     for document in range(documents):
         largest = 0.0
         for i in range(lists[document], lists[document + 1]):
@@ -212,7 +229,9 @@ def fold_features(data: Any, offsets: Any, weights: Any, lists: Any) -> Any:
             weight = fixed_weight(weights[i], shift)
             total += weight
             _vote(hashed, weight, in_favour)
+            contents[document] += _followed_by(_followed_by(np.uint64(0), bits[i]), hashed)
         for j in range(64):
             if 2 * in_favour[j] > total:
                 fingerprints[document] |= np.uint64(1) << np.uint64(j)
-    return fingerprints, features
+        outweighed[document] = 2 * fixed_weight(largest, shift) > total
+    return fingerprints, features, contents, outweighed

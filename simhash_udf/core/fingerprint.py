@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,23 @@ DEFAULT_UNIT, DEFAULT_NGRAM, DEFAULT_WEIGHTING = "word", 2, "log"
 LARGEST_NGRAM = 100
 
 
+class Folded(NamedTuple):
+    """What the compiled pass makes of a batch of documents: four Arrow arrays of its length.
+
+    fingerprint: int64, two's complement, null where a document has no feature.
+    features: int32, how many distinct features it has; 0 for none.
+    content: int64, a hash of the normalised text, or of the weighted features: equal where these are equal, and else but for
+        a chance of 2^-64. Null without features.
+    low_information: bool, whether one feature has more than half of the weight, so that the fingerprint is little but its hash.
+        Null without features.
+    """
+
+    fingerprint: pa.Array
+    features: pa.Array
+    content: pa.Array
+    low_information: pa.Array
+
+
 def check_text_settings(unit: str, ngram: int, weighting: str) -> None:
     """Raise SettingsError unless the settings name features that exist."""
     if unit not in UNITS:
@@ -33,8 +50,8 @@ def check_text_settings(unit: str, ngram: int, weighting: str) -> None:
 
 def fingerprint_batch(
     texts: pa.Array, *, unit: str = DEFAULT_UNIT, ngram: int = DEFAULT_NGRAM, weighting: str = DEFAULT_WEIGHTING
-) -> tuple[pa.Array, pa.Array]:
-    """Fingerprints and numbers of distinct features of an Arrow array of texts.
+) -> Folded:
+    """Fingerprints of an Arrow array of texts, and what else the pass over them tells.
 
     Args:
         texts: string, large_string, string_view, binary (UTF-8), dictionary of these, or null; any offset.
@@ -42,17 +59,15 @@ def fingerprint_batch(
         ngram: how many consecutive units make a feature. A text of fewer has one feature: all of it.
         weighting: "tf" (occurrences), "log" (1 + ln occurrences) or "binary" (1).
 
-    Returns:
-        int64 array, two's complement, null for null texts and texts without tokens; int32 array, 0 for those.
+    A null text, and one without tokens, has no feature.
 
     Raises:
         SettingsError: unit, ngram or weighting is unknown.
         InputError: `texts` is an array of another type.
     """
     check_text_settings(unit, ngram, weighting)
-    data, offsets, valid = _string_buffers(texts)
-    fingerprints, features = fingerprint_texts(data, offsets, valid, unit == "char", ngram, WEIGHTINGS.index(weighting), tables())
-    return _as_arrow(fingerprints, features)
+    data, offsets, valid = string_buffers(texts)
+    return _as_arrow(*fingerprint_texts(data, offsets, valid, unit == "char", ngram, WEIGHTINGS.index(weighting), tables()))
 
 
 def fingerprint_array(
@@ -70,9 +85,9 @@ def fingerprint_array(
     [-4581849670827566640, None, None]
     """
     if isinstance(texts, pa.ChunkedArray):
-        chunks = [fingerprint_batch(chunk, unit=unit, ngram=ngram, weighting=weighting)[0] for chunk in texts.chunks]
+        chunks = [fingerprint_batch(chunk, unit=unit, ngram=ngram, weighting=weighting).fingerprint for chunk in texts.chunks]
         return pa.chunked_array(chunks, pa.int64())
-    return fingerprint_batch(texts, unit=unit, ngram=ngram, weighting=weighting)[0]
+    return fingerprint_batch(texts, unit=unit, ngram=ngram, weighting=weighting).fingerprint
 
 
 def fingerprint_text(
@@ -90,7 +105,7 @@ def fingerprint_text(
     if text is not None and not isinstance(text, str):
         raise InputError(f"a {type(text).__name__} was given; a text must be a str: decode bytes first")
     given = pa.array([None if text is None else encoded(text)], pa.binary())
-    value = fingerprint_batch(given, unit=unit, ngram=ngram, weighting=weighting)[0][0].as_py()
+    value = fingerprint_batch(given, unit=unit, ngram=ngram, weighting=weighting).fingerprint[0].as_py()
     return None if value is None else value & ((1 << 64) - 1)
 
 
@@ -116,15 +131,13 @@ def fingerprint_features(features: Mapping[str, float] | Iterable[tuple[str, flo
     return fold([xxhash.xxh64_intdigest(encoded(feature), SEED) for feature, _ in pairs], weights.tolist())
 
 
-def fingerprint_features_batch(features: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Fingerprints and numbers of features of an Arrow array of weighted features.
+def fingerprint_features_batch(features: pa.Array) -> Folded:
+    """Fingerprints of an Arrow array of weighted features, and what else the pass over them tells.
 
     Args:
         features: list<struct<string, number>> or map<string, number>, the feature first and its weight second.
 
-    Returns:
-        int64 array, two's complement, null for null rows and rows without a weight above 0; int32 array of the
-        numbers of features with a weight above 0.
+    A feature of weight 0 is none, and does not count.
 
     Raises:
         InputError: the type is another one (text such as "1" is no number), a feature or a weight is null, or a weight is
@@ -153,15 +166,21 @@ def fingerprint_features_batch(features: pa.Array) -> tuple[pa.Array, pa.Array]:
     if not (pa.types.is_integer(weights.type) or pa.types.is_floating(weights.type) or pa.types.is_decimal(weights.type)):
         raise InputError(f"weights are {weights.type}; a weight must be a whole number, a decimal or a float: cast it before")
     numbers = checked_weights(weights.cast(pa.float64()).to_numpy(zero_copy_only=False))
-    data, offsets, _ = _string_buffers(names)
-    fingerprints, counts = fold_features(data, offsets, numbers, lists - low)
+    data, offsets, _ = string_buffers(names)
+    fingerprints, counts, contents, outweighed = fold_features(data, offsets, numbers, lists - low)
     # A null list has no entries, though its offsets may span some.
     counts[~_validity(features)] = 0
-    return _as_arrow(fingerprints, counts)
+    return _as_arrow(fingerprints, counts, contents, outweighed)
 
 
-def _as_arrow(fingerprints: Any, features: Any) -> tuple[pa.Array, pa.Array]:
-    return pa.array(fingerprints.view(np.int64), mask=features == 0), pa.array(features.astype(np.int32))
+def _as_arrow(fingerprints: Any, features: Any, contents: Any, outweighed: Any) -> Folded:
+    none = features == 0
+    return Folded(
+        pa.array(fingerprints.view(np.int64), mask=none),
+        pa.array(features.astype(np.int32)),
+        pa.array(contents.view(np.int64), mask=none),
+        pa.array(outweighed, mask=none),
+    )
 
 
 def _is_string(kind: pa.DataType) -> bool:
@@ -176,7 +195,7 @@ def _validity(array: pa.Array) -> Any:
     return np.array(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
 
 
-def _string_buffers(array: pa.Array) -> tuple[Any, Any, Any]:
+def string_buffers(array: pa.Array) -> tuple[Any, Any, Any]:
     """The bytes, the int64 offsets into them and the validity of a string array, without copying the bytes."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()

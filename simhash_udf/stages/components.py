@@ -1,4 +1,4 @@
-"""Edges between fingerprints -> the connected component of each fingerprint: in one task where they fit, else by contraction.
+"""Edges between nodes -> the connected component of each node: in one task where they fit, else by contraction.
 
     edges --mapInArrow--> each task's edges, as links (node, root) of a union-find
           [ --shuffle by node, mapInArrow--> what remains to be linked, and what is settled ]  until the rest fits one task
@@ -36,7 +36,7 @@ Store = Callable[[str, DataFrame], DataFrame]
 Discard = Callable[[str], None]
 
 _SCHEMA = "kind STRING, task INT, pairs BIGINT, data BINARY"
-_COMPONENTS = "fingerprint BIGINT, component BIGINT"
+_COMPONENTS = "node BIGINT, component BIGINT"
 # Links (node, root), for the task of the node.
 _LINK = "link"
 # (node, root), for the task of the node: the node is settled, and in the component of the root.
@@ -65,7 +65,7 @@ class GraphLimits:
     """What a task of the clustering may hold, and how often the graph may be contracted.
 
     Attributes:
-        nodes: most fingerprints in the one task that has all that is left. It takes about 64 bytes of memory for each beside
+        nodes: most of them in the one task that has all that is left. It takes about 64 bytes of memory for each beside
             Spark's own, so 4 GiB for 64 million.
         edges: edges for each task of a round, which holds at most twice as many links: about 100 bytes each, so 0.8 GiB. There
             are at most 2,000 tasks, which hold more where there are more than 8 billion edges.
@@ -79,10 +79,10 @@ class GraphLimits:
 
 
 def connected_components(edges: DataFrame, store: Store, discard: Discard, limits: GraphLimits | None = None) -> DataFrame:
-    """The connected components of a graph: `fingerprint` BIGINT, `component` BIGINT, for nodes that have an edge.
+    """The connected components of a graph: `node` BIGINT, `component` BIGINT, for nodes that have an edge.
 
     Args:
-        edges: `fingerprint_a`, `fingerprint_b` BIGINT; they are counted, and read once more.
+        edges: `node_a`, `node_b` BIGINT; they are counted, and read once more.
         store: called with a name and a table; gives the table back with its lineage cut.
         discard: called with a name given to `store` once that table is not needed any more.
         limits: other limits than those of GraphLimits.
@@ -95,7 +95,7 @@ def connected_components(edges: DataFrame, store: Store, discard: Discard, limit
         IncompleteResult: links, nodes or labels were lost or came twice between two rounds.
     """
     limits = limits or GraphLimits()
-    edges = edges.select("fingerprint_a", "fingerprint_b")
+    edges = edges.select("node_a", "node_b")
     number = edges.count()
     if 2 * number <= limits.nodes:
         links = edges.mapInArrow(partial(_links, tasks=1, nodes=limits.nodes), _SCHEMA)
@@ -108,7 +108,7 @@ def connected_components(edges: DataFrame, store: Store, discard: Discard, limit
         done = len(rounds) - 1
         if done == limits.rounds:
             raise NotConverged(
-                f"{done} rounds have left {counts[-1][_LINK]:,} links between fingerprints, and one clustering task holds "
+                f"{done} rounds have left {counts[-1][_LINK]:,} links between nodes, and one clustering task holds "
                 f"{limits.nodes:,}; lower --max-distance, or use features that fewer documents share, such as longer n-grams"
             )
         contracted = _shuffled(_of_kind(rounds[-1], _LINK), tasks).mapInArrow(
@@ -266,7 +266,7 @@ def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _rows(nodes: Int64s, components: Int64s) -> Iterator[pa.RecordBatch]:
     for start in range(0, len(nodes), _ROWS):
         part = slice(start, start + _ROWS)
-        yield pa.RecordBatch.from_arrays([pa.array(nodes[part]), pa.array(components[part])], ["fingerprint", "component"])
+        yield pa.RecordBatch.from_arrays([pa.array(nodes[part]), pa.array(components[part])], ["node", "component"])
 
 
 def _count_rows(counts: dict[str, int]) -> pa.RecordBatch:

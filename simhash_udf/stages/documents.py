@@ -15,7 +15,8 @@ from pyspark.sql.types import (
 )
 
 from simhash_udf.errors import InputError
-from simhash_udf.settings import Settings
+from simhash_udf.settings import OWN_KEEP_COLUMNS, Settings
+from simhash_udf.stages.order import can_order
 from simhash_udf.tables import column
 
 _BROKEN_LINES = "simhash.broken_lines"
@@ -28,18 +29,22 @@ _FEATURES = "array<struct<feature: binary, weight: double>>"
 def documents(source: DataFrame, settings: Settings) -> DataFrame:
     """Each usable row as `id` and `text`, or as `id` and `features` where the settings name a column of features.
 
+    With a third column, `group`, where they name one to compare within.
+
     Raises:
         InputError: a column is missing, or its type cannot serve.
     """
     check_columns(source, settings)
     usable = usable_rows(source, settings)
-    identity = column(settings.id_column).alias("id")
+    told = [column(settings.id_column).alias("id")]
+    if settings.within:
+        told.append(column(settings.within).alias("group"))
     if not settings.features_column:
-        return usable.select(identity, column(settings.text_column).alias("text"))
+        return usable.select(*told, column(settings.text_column).alias("text"))
     given = source.schema[settings.features_column].dataType
     # As bytes, since a pandas UDF fails on a string that is not UTF-8.
     wanted = "map<binary, double>" if isinstance(given, MapType) else _FEATURES
-    return usable.select(identity, column(settings.features_column).cast(wanted).alias("features"))
+    return usable.select(*told, column(settings.features_column).cast(wanted).alias("features"))
 
 
 def with_broken_lines(source: DataFrame, name: str) -> DataFrame:
@@ -100,13 +105,19 @@ def check_columns(source: DataFrame, settings: Settings) -> None:
     """Raise InputError unless the columns that the settings name are there, once, with types that can serve."""
     content = settings.features_column or settings.text_column
     content_flag = "--features-column" if settings.features_column else "--text-column"
-    for name, option in ((settings.id_column, "--id-column"), (content, content_flag)):
+    named = [(settings.id_column, "--id-column"), (content, content_flag)]
+    named += [(name, "--keep") for name in settings.keep_columns]
+    grouping = [(settings.within, "--within"), (settings.source_column, "--source-column")]
+    named += [(name, option) for name, option in grouping if name]
+    columns = [name for name in source.columns if name != _broken_lines(source)]
+    for name, option in named:
         # Spark tells columns apart without regard to case.
         alike = sum(other.lower() == name.lower() for other in source.columns)
-        if name not in source.columns or alike > 1:
-            have = ", ".join(repr(other) for other in source.columns)
-            problem = "is not in the input" if name not in source.columns else "is in the input more than once"
-            raise InputError(f"column {name!r} {problem}, which has {have}; name the right one with {option}")
+        if name not in columns or alike > 1:
+            have = ", ".join(repr(other) for other in columns)
+            problem = "is not in the input" if name not in columns else "is in the input more than once"
+            own = f", and --keep may name {', '.join(OWN_KEEP_COLUMNS)}" if option == "--keep" else ""
+            raise InputError(f"column {name!r} {problem}, which has {have}{own}; name the right one with {option}")
     check_id_type(settings.id_column, source.schema[settings.id_column].dataType)
     given = source.schema[content].dataType
     if settings.features_column and not _holds_features(given):
@@ -119,11 +130,29 @@ def check_columns(source: DataFrame, settings: Settings) -> None:
             f"column {content!r} is {given.simpleString()}; a text must be a string: cast it, or name another column with "
             "--text-column"
         )
+    for name, option in grouping:
+        if name and not _is_plain(source.schema[name].dataType):
+            raise InputError(
+                f"column {name!r} is {source.schema[name].dataType.simpleString()}; {option} needs values that can be "
+                "told apart, such as strings, numbers or dates: cast it"
+            )
+    for name in (*settings.keep_columns, *([settings.id_column] if ("id", True) in settings.keep_order else [])):
+        kind = source.schema[name].dataType
+        if not can_order(kind):
+            raise InputError(
+                f"column {name!r} is {kind.simpleString()}, which --keep cannot order; it must be numbers "
+                "(decimals of at most 34 digits), strings, binary, booleans, dates or timestamps: cast it, or leave it out"
+            )
+
+
+def _is_plain(given: DataType) -> bool:
+    """Whether values of a type can be told apart and put in order."""
+    return isinstance(given, AtomicType) and type(given).__name__ not in _WITHOUT_ORDER
 
 
 def check_id_type(name: str, given: DataType) -> None:
     """Raise InputError unless ids of a column of this type can be told apart and put in order."""
-    if not isinstance(given, AtomicType) or type(given).__name__ in _WITHOUT_ORDER:
+    if not _is_plain(given):
         raise InputError(
             f"column {name!r} is {given.simpleString()}; an id must be of an atomic type that has an order, such as string, "
             "bigint, binary, decimal or date: cast it, or name another column with --id-column"

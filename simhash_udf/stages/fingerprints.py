@@ -12,10 +12,11 @@ SETTINGS_KEY = "simhash.settings"
 
 
 def fingerprints(documents: DataFrame, settings: Settings) -> DataFrame:
-    """The table `fingerprints`: `id`, `fingerprint` BIGINT, `features` INT, `length` INT.
+    """The table `fingerprints`: `id`, `fingerprint` BIGINT, `features` INT, `length` INT, `content` BIGINT, `low_information`
+    BOOLEAN, and `group` where the documents have it.
 
     Args:
-        documents: `id` with `text`, or with `features`, as the documents stage makes them.
+        documents: `id` with `text`, or with `features`, as the documents stage makes them, and maybe `group`.
         settings: unit, ngram and weighting are used. Their id is kept as metadata of the column `fingerprint`, so that
             the table carries it wherever it goes.
     """
@@ -25,11 +26,15 @@ def fingerprints(documents: DataFrame, settings: Settings) -> DataFrame:
     else:
         folded = text_fingerprints("text", unit=settings.unit, ngram=settings.ngram, weighting=settings.weighting)
         length = F.coalesce(F.char_length("text"), F.lit(0))
-    return documents.select("id", folded.alias("folded"), length.alias("length")).select(
+    told = [name for name in ("id", "group") if name in documents.columns]
+    return documents.select(*told, folded.alias("folded"), length.alias("length")).select(
         "id",
         F.col("folded.fingerprint").alias("fingerprint", metadata={SETTINGS_KEY: settings.fingerprint_id}),
         F.col("folded.features").alias("features"),
         "length",
+        F.col("folded.content").alias("content"),
+        F.col("folded.low_information").alias("low_information"),
+        *told[1:],
     )
 
 

@@ -70,7 +70,7 @@ def test_a_text_without_a_token_has_no_fingerprint(text, unit):
 
 
 def test_batches_give_signed_fingerprints_and_numbers_of_distinct_features():
-    values, counts = fingerprint_batch(pa.array(["a b a b a", None, "", "x"]), ngram=2)
+    values, counts, *_ = fingerprint_batch(pa.array(["a b a b a", None, "", "x"]), ngram=2)
     assert counts.to_pylist() == [2, 0, 0, 1]
     assert values.type == pa.int64()
     assert values.to_pylist() == [signed(fingerprint_text("a b a b a")), None, None, signed(fingerprint_text("x"))]
@@ -143,7 +143,7 @@ def test_arrays_of_features_agree_with_single_ones():
     lists = pa.array([None if row is None else [{"feature": f, "weight": w} for f, w in row] for row in rows], kind)
     maps = pa.array(rows, pa.map_(pa.string(), pa.float64()))
     for array in (lists, maps):
-        values, counts = fingerprint_features_batch(array)
+        values, counts, *_ = fingerprint_features_batch(array)
         assert values.to_pylist() == expected
         assert counts.to_pylist() == [2, 0, 0, 0, 1]
         assert fingerprint_features_batch(array.slice(3))[0].to_pylist() == expected[3:]
@@ -209,3 +209,51 @@ def test_fingerprints_of_real_text_equal_those_of_the_reference(name):
         found = fingerprint_array(pa.array(parts), unit=unit, ngram=ngram, weighting=weighting).to_pylist()
         expected = [oracle.fingerprint(part, unit, ngram, weighting) for part in parts]
         assert found == [None if value is None else signed(value) for value in expected]
+
+
+def test_content_is_equal_where_the_normalised_text_is_and_only_there():
+    texts = [
+        "one two three two",
+        "ONE TWO three TWO",
+        "two one three two",
+        "one two three",
+        "one two three two two",
+        "x",
+        None,
+        "!",
+    ]
+    for unit in ("word", "char"):
+        content = fingerprint_batch(pa.array(texts), unit=unit, ngram=2).content.to_pylist()
+        assert content[0] == content[1]
+        assert len(set(content[:6])) == 5
+        assert content[6:] == [None, None]
+
+
+def test_content_of_features_does_not_depend_on_their_order_but_on_their_weights():
+    kind = pa.map_(pa.string(), pa.float64())
+    given = [
+        [("a", 1.0), ("b", 2.0)],
+        [("b", 2.0), ("a", 1.0), ("c", 0.0)],
+        [("a", 2.0), ("b", 1.0)],
+        [("a", 1.0)],
+        [("c", 0.0)],
+        None,
+    ]
+    content = fingerprint_features_batch(pa.array(given, kind)).content.to_pylist()
+    assert content[0] == content[1]
+    assert len(set(content[:4])) == 3
+    assert content[4:] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "weighting", "expected"),
+    [("a", "tf", True), ("a b", "tf", False), ("a a b", "tf", True), ("a a b b", "tf", False), ("a a b c", "tf", False),
+     ("a a a b", "log", True), ("a a a b", "binary", False), ("a " * 20 + "b", "log", True), ("", "tf", None)],
+)  # fmt: skip
+def test_a_document_is_of_low_information_if_one_feature_outweighs_all_others(text, weighting, expected):
+    assert fingerprint_batch(pa.array([text]), ngram=1, weighting=weighting).low_information.to_pylist() == [expected]
+
+
+def test_features_are_of_low_information_if_one_outweighs_all_others():
+    given = pa.array([[("a", 2.0), ("b", 1.0)], [("a", 2.0), ("b", 2.0)], []], pa.map_(pa.string(), pa.float64()))
+    assert fingerprint_features_batch(given).low_information.to_pylist() == [True, False, None]

@@ -8,11 +8,11 @@ from simhash_udf.stages.clusters import clusters
 from simhash_udf.stages.components import GraphLimits
 from tests.corpus import components
 
-FOUND = "fingerprint_a bigint, fingerprint_b bigint"
+FOUND = "node_a bigint, node_b bigint"
 
 
 def documents_of(spark, fingerprints):
-    return spark.createDataFrame([(f"d{i}", f) for i, f in enumerate(fingerprints)], "id string, fingerprint bigint")
+    return spark.createDataFrame([(f"d{i}", f) for i, f in enumerate(fingerprints)], "id string, node bigint")
 
 
 def found_clusters(made, found, limits=None):

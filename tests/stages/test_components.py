@@ -7,7 +7,7 @@ from simhash_udf.errors import IncompleteResult, NotConverged
 from simhash_udf.job import explain
 from simhash_udf.stages.components import GraphLimits, connected_components
 
-EDGES = "fingerprint_a bigint, fingerprint_b bigint"
+EDGES = "node_a bigint, node_b bigint"
 ONE_TASK = GraphLimits()
 ROUNDS = GraphLimits(nodes=3, edges=1_000)
 
@@ -31,7 +31,7 @@ class Stored:
 def found_components(edges, limits, stored=None):
     stored = stored or Stored()
     rows = connected_components(edges, stored.store, stored.discard, limits).collect()
-    found = {row["fingerprint"]: row["component"] for row in rows}
+    found = {row["node"]: row["component"] for row in rows}
     assert len(found) == len(rows)
     return found
 

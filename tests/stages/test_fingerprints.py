@@ -9,7 +9,8 @@ TEXTS = ["one two three two three", None, "", "文字 ab", " . "]
 
 def test_each_document_has_its_fingerprint_number_of_features_and_length(spark):
     source = spark.createDataFrame(list(enumerate(TEXTS)), "id int, text string")
-    rows = sorted(tuple(row) for row in fingerprints(source, Settings(ngram=1)).collect())
+    made = fingerprints(source, Settings(ngram=1)).select("id", "fingerprint", "features", "length")
+    rows = sorted(tuple(row) for row in made.collect())
     values = fingerprint_array(pa.array(TEXTS), ngram=1).to_pylist()
     assert rows == list(zip(range(5), values, [3, 0, 0, 3, 0], [23, 0, 0, 5, 3], strict=True))
 

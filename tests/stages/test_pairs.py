@@ -1,9 +1,9 @@
 import pytest
 
-from simhash_udf.stages.pairs import count_pairs, identical_groups, pairs, with_sizes
+from simhash_udf.stages.pairs import count_pairs, histogram, pairs, with_sizes
 
-SCHEMA = "id string, fingerprint bigint"
-FOUND = "fingerprint_a bigint, fingerprint_b bigint, distance int"
+SCHEMA = "id string, node bigint"
+FOUND = "node_a bigint, node_b bigint, distance int"
 
 
 def rows(frame):
@@ -35,7 +35,7 @@ def test_spanning_pairs_join_the_smallest_ids(spark):
 
 
 def test_ids_keep_their_own_order_and_type(spark):
-    made = spark.createDataFrame([(10, 1), (9, 1), (2**53 + 1, 1)], "id bigint, fingerprint bigint")
+    made = spark.createDataFrame([(10, 1), (9, 1), (2**53 + 1, 1)], "id bigint, node bigint")
     found = pairs(made, spark.createDataFrame([], FOUND))
     assert rows(found) == [(9, 10, 0), (9, 2**53 + 1, 0), (10, 2**53 + 1, 0)]
     assert found.dtypes == [("id_a", "bigint"), ("id_b", "bigint"), ("distance", "int")]
@@ -43,17 +43,18 @@ def test_ids_keep_their_own_order_and_type(spark):
 
 def test_the_count_is_the_number_of_rows_that_pairs_would_write(spark):
     made = spark.createDataFrame([(str(i), f) for i, f in enumerate([1, 1, 1, 3, 3, 7, None])], SCHEMA)
-    groups = identical_groups(made)
-    found = with_sizes(spark.createDataFrame([(1, 3, 1), (3, 7, 1), (1, 7, 2)], FOUND), groups)
+    groups = made.where("node is not null").groupBy("node").count().withColumnRenamed("count", "documents")
+    found = with_sizes(spark.createDataFrame([(1, 3, 1), (3, 7, 1), (1, 7, 2)], FOUND), groups, "node")
     counted = {row["distance"]: int(row["pairs"]) for row in count_pairs(groups, found).collect()}
     written = [distance for _, _, distance in rows(pairs(made, found))]
     assert counted == {d: written.count(d) for d in set(written)} == {0: 4, 1: 8, 2: 3}
+    assert histogram(pairs(made, found)) == counted
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_the_count_of_a_huge_group_does_not_overflow(spark, spark_conf, ansi):
     spark_conf({"spark.sql.ansi.enabled": ansi})
-    groups = spark.createDataFrame([(1, 5 * 10**9), (3, 6 * 10**9)], "fingerprint bigint, documents bigint")
-    found = with_sizes(spark.createDataFrame([(1, 3, 2)], FOUND), groups)
+    groups = spark.createDataFrame([(1, 5 * 10**9), (3, 6 * 10**9)], "node bigint, documents bigint")
+    found = with_sizes(spark.createDataFrame([(1, 3, 2)], FOUND), groups, "node")
     counted = {row["distance"]: int(row["pairs"]) for row in count_pairs(groups, found).collect()}
     assert counted == {0: 5 * 10**9 * (5 * 10**9 - 1) // 2 + 6 * 10**9 * (6 * 10**9 - 1) // 2, 2: 30 * 10**18}

@@ -1,0 +1,46 @@
+"""Documents -> all pairs of similar texts, exactly and without fingerprints: what jobs/evaluate.py measures a result against.
+It is for samples, of up to some hundred thousand documents."""
+
+from __future__ import annotations
+
+import sys
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from simhash_udf.job import describe, log, main
+from simhash_udf.pipeline import check_ids
+from simhash_udf.run import Run, check_output
+from simhash_udf.settings import Settings
+from simhash_udf.sources import read_documents, source_file
+from simhash_udf.stages.documents import check_columns, check_no_rejects, documents, rejects
+from simhash_udf.stages.truth import truth
+
+KNOBS = [
+    "input", "output", "input_format", "id_column", "text_column", "unit", "verify_ngram", "min_similarity", "if_exists",
+]  # fmt: skip
+TABLES = ["truth"]
+
+
+def find_truth(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
+    check_output(settings)
+    source = read_documents(spark, settings)
+    check_columns(source, settings)
+    if dry_run:
+        print(describe(settings, None, KNOBS, source, TABLES))
+        return
+    check_no_rejects(rejects(source, settings, source_file(source)))
+    with Run(spark, settings, log) as run:
+        texts = run.store("texts", documents(source, settings))
+        check_ids(texts, settings.id_column)
+        similarity, ngram = settings.min_similarity, settings.verify_ngram
+        found = truth(texts, run.store, run.discard, min_similarity=similarity, unit=settings.unit, ngram=ngram)
+        run.store("truth", found)
+        number = texts.agg(F.count("*")).first()
+        figures = {"documents": number[0] if number else 0, "pairs": run.rows("truth")}
+        run.publish(figures, KNOBS, None)
+    log(f"{figures['documents']:,} documents, {figures['pairs']:,} pairs of similarity {similarity} or more")
+
+
+if __name__ == "__main__":
+    sys.exit(main(str(__doc__), KNOBS, find_truth))

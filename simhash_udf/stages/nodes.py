@@ -1,0 +1,101 @@
+"""Fingerprints -> nodes of the graph of near-duplicates: documents that no rule tells apart are one node.
+
+Where pairs need only be within the distance, documents of one fingerprint are a node, named by it. Other rules tell more
+documents apart: --within their groups, --min-features the few-worded by their text, and --verify all by their text, since one of
+two documents with the same fingerprint may be like a third and the other not. A node then has a number of its own.
+
+    fingerprints -> nodes, and the node of each document
+    pairs of fingerprints -> edges between nodes
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from simhash_udf.settings import Settings
+
+
+def nodes(fingerprints: DataFrame, settings: Settings) -> DataFrame:
+    """Each node once: `node` BIGINT, and `documents` BIGINT, how many it stands for.
+
+    Where a node is more than a fingerprint there are also `fingerprint`, the columns that tell nodes of the same one apart, `id`,
+    the smallest of its documents, and `searched`, false for documents of too few features to be near others. Such a node is
+    numbered by where its row lies, so the table must be written before it is used.
+
+    Args:
+        fingerprints: the table `fingerprints`.
+        settings: within, min_features and verify are used.
+    """
+    told = fingerprints.where(F.col("fingerprint").isNotNull())
+    if not settings.tells_nodes_apart:
+        return told.groupBy(F.col("fingerprint").alias("node")).agg(F.count("*").alias("documents"))
+    keys = _keys(settings)
+    few = F.col("features") < settings.min_features
+    grouped = told.groupBy("fingerprint", *(key.alias(name) for name, key in keys.items())).agg(
+        F.count("*").alias("documents"), F.min("id").alias("id"), (~F.bool_or(few)).alias("searched")
+    )
+    return grouped.select(F.monotonically_increasing_id().alias("node"), *grouped.columns)
+
+
+def members(fingerprints: DataFrame, nodes: DataFrame, settings: Settings) -> DataFrame:
+    """The node of each document that has a fingerprint: `id`, `node` BIGINT."""
+    told = fingerprints.where(F.col("fingerprint").isNotNull())
+    if not settings.tells_nodes_apart:
+        return told.select("id", F.col("fingerprint").alias("node"))
+    keys = _keys(settings)
+    documents = told.select("id", "fingerprint", *(key.alias(name) for name, key in keys.items())).alias("document")
+    alike = F.col("document.fingerprint") == F.col("node.fingerprint")
+    for name in keys:
+        alike = alike & F.col(f"document.{name}").eqNullSafe(F.col(f"node.{name}"))
+    return documents.join(nodes.alias("node"), alike, "inner").select("document.id", "node.node")
+
+
+def searched_fingerprints(nodes: DataFrame) -> DataFrame:
+    """The distinct fingerprints that may be near others: `fingerprint` BIGINT, `documents` BIGINT."""
+    if "fingerprint" not in nodes.columns:
+        return nodes.select(F.col("node").alias("fingerprint"), "documents")
+    return nodes.where("searched").groupBy("fingerprint").agg(F.sum("documents").alias("documents"))
+
+
+def edges(found: DataFrame, nodes: DataFrame, settings: Settings) -> DataFrame:
+    """Which nodes are near each other: `node_a` < `node_b` BIGINT, `distance` INT, each pair once.
+
+    Args:
+        found: `fingerprint_a`, `fingerprint_b`, `distance`, as the search gives them.
+        nodes: from `nodes`, written.
+        settings: those that the nodes were made with.
+    """
+    if not settings.tells_nodes_apart:
+        return found.select(F.col("fingerprint_a").alias("node_a"), F.col("fingerprint_b").alias("node_b"), "distance")
+    group = ["group"] if settings.within else []
+    sides = {}
+    for side in ("a", "b"):
+        columns = [F.col(name).alias(f"{name}_{side}") for name in ("node", "fingerprint", *group)]
+        sides[side] = nodes.where("searched").select(*columns)
+    same_group = F.col("group_a").eqNullSafe(F.col("group_b")) if group else F.lit(True)
+    near = (
+        found.select("fingerprint_a", "fingerprint_b", "distance")
+        .join(sides["a"], "fingerprint_a", "inner")
+        .join(sides["b"], "fingerprint_b", "inner")
+        .where(same_group)
+    )
+    made = near.select(F.least("node_a", "node_b").alias("node_a"), F.greatest("node_a", "node_b").alias("node_b"), "distance")
+    if not settings.verifies:
+        # Nodes of one fingerprint and one group are then the same.
+        return made
+    equal = sides["a"].join(sides["b"], (F.col("fingerprint_a") == F.col("fingerprint_b")) & same_group, "inner")
+    equal = equal.where(F.col("node_a") < F.col("node_b")).select("node_a", "node_b", F.lit(0).alias("distance"))
+    return made.unionByName(equal)
+
+
+def _keys(settings: Settings) -> dict[str, Column]:
+    """What tells nodes of one fingerprint apart, by name."""
+    keys: dict[str, Column] = {}
+    if settings.within:
+        keys["group"] = F.col("group")
+    if settings.verifies:
+        keys["content"] = F.col("content")
+    elif settings.min_features:
+        keys["content"] = F.when(F.col("features") < settings.min_features, F.col("content"))
+    return keys
