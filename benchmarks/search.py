@@ -138,7 +138,7 @@ class Case:
             return search_new(spark.read.parquet(str(self._place / "new")), given, self.max_distance)
         if self.kind in ("copies", "originals"):
             groups = self._place / "groups"
-            searched_fingerprints(nodes(given, Settings())).write.mode("overwrite").parquet(str(groups))
+            searched_fingerprints(nodes(given, Settings(), lambda _, table: table)).write.mode("overwrite").parquet(str(groups))
             given = spark.read.parquet(str(groups))
         taken = sample(given, self.max_distance)
         self.plan = plan_search(taken.rows, self.max_distance, sample=taken, spanning=self.spanning, cores=cores_of(spark))

@@ -159,7 +159,7 @@ def find_pairs(
         on_plan: called with the plan and the table `fingerprints` before the search.
         usable: the rows that documents were made of, for `settings.verify`.
     """
-    all_nodes = store("nodes", nodes(made, settings))
+    all_nodes = nodes(made, settings, store)
     groups = searched_fingerprints(all_nodes)
     if settings.tells_nodes_apart:
         groups = store("groups", groups)
@@ -311,6 +311,7 @@ def near_duplicates(
     verify_ngram: int = Settings.verify_ngram,
     max_radius: int = Settings.max_radius,
     also_at: str = Settings.also_at,
+    source_column: str = Settings.source_column,
     max_removed: float = Settings.max_removed,
 ) -> NearDuplicates:
     """Find the near-duplicates of a DataFrame, for a notebook: one call, six DataFrames.
@@ -347,6 +348,7 @@ def near_duplicates(
         verify_ngram=verify_ngram,
         max_radius=max_radius,
         also_at=also_at,
+        source_column=source_column,
         max_removed=max_removed,
     )
     check_columns(corpus, settings)

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from simhash_udf.stages.components import Discard, Store, connected_components
+from simhash_udf.stages.numbers import numbered
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,8 @@ def evaluation(
     allowed = known.where(F.col("similarity") >= precision_similarity)
     ids = pairs.select(F.col("id_a").alias("id")).union(pairs.select("id_b")).union(allowed.select("id_a"))
     ids = ids.union(allowed.select("id_b")).distinct()
-    numbered = store("evaluated", ids.select("id", F.monotonically_increasing_id().alias("node")))
-    true = store("true_clusters", _clusters(allowed, numbered, store, discard, "true"))
+    documents = numbered(ids, ["id"], store, "evaluated")
+    true = store("true_clusters", _clusters(allowed, documents, store, discard, "true"))
     made: list[Quality] = []
     found = right = reached = 0
     for distance in range(max_distance + 1):
@@ -85,14 +86,14 @@ def evaluation(
         precision = right / found if found else 1.0
         recall = reached / wanted if wanted else 1.0
         near = pairs.where(F.col("distance") <= distance)
-        clustered = _clusters(near, numbered, store, discard, f"at_{distance}")
+        clustered = _clusters(near, documents, store, discard, f"at_{distance}")
         both = clustered.withColumnRenamed("component", "found").join(
             true.withColumnRenamed("component", "true"), "node", "inner"
         )
         row = both.agg(
             F.count("*"), F.count_distinct("found"), F.count_distinct("true"), F.count_distinct("found", "true")
         ).first()
-        documents, clusters, true_clusters, parts = tuple(row) if row else (0, 0, 0, 0)
+        members, clusters, true_clusters, parts = tuple(row) if row else (0, 0, 0, 0)
         made.append(
             Quality(
                 distance=distance,
@@ -103,7 +104,7 @@ def evaluation(
                 precision=precision,
                 recall=recall,
                 f1=2 * precision * recall / (precision + recall) if precision + recall else 0.0,
-                dropped=documents - clusters,
+                dropped=members - clusters,
                 dropped_wrongly=parts - clusters,
                 not_dropped=parts - true_clusters,
             )
@@ -111,10 +112,10 @@ def evaluation(
     return made
 
 
-def _clusters(pairs: DataFrame, numbered: DataFrame, store: Store, discard: Discard, name: str) -> DataFrame:
-    """`node`, `component` of all numbered documents."""
-    a = numbered.select(F.col("id").alias("id_a"), F.col("node").alias("node_a"))
-    b = numbered.select(F.col("id").alias("id_b"), F.col("node").alias("node_b"))
+def _clusters(pairs: DataFrame, documents: DataFrame, store: Store, discard: Discard, name: str) -> DataFrame:
+    """`node`, `component` of all documents documents."""
+    a = documents.select(F.col("id").alias("id_a"), F.col("node").alias("node_a"))
+    b = documents.select(F.col("id").alias("id_b"), F.col("node").alias("node_b"))
     edges = pairs.select("id_a", "id_b").join(a, "id_a", "inner").join(b, "id_b", "inner").select("node_a", "node_b")
 
     def keep(table: str, frame: DataFrame) -> DataFrame:
@@ -122,7 +123,7 @@ def _clusters(pairs: DataFrame, numbered: DataFrame, store: Store, discard: Disc
 
     components = connected_components(edges, keep, lambda table: discard(f"{name}_{table}"))
     return (
-        numbered.select("node")
+        documents.select("node")
         .join(components, "node", "left")
         .select("node", F.coalesce("component", "node").alias("component"))
     )
@@ -131,9 +132,8 @@ def _clusters(pairs: DataFrame, numbered: DataFrame, store: Store, discard: Disc
 def as_table(qualities: list[Quality]) -> str:
     """The qualities as lines of text, one for each distance.
 
-    >>> print(as_table([Quality(3, 10, 9, 12, 3, 0.9, 0.75, 0.8182, 8, 1, 2)]))
-    distance      found  precision  recall     f1    dropped    wrongly  not dropped
-           3         10     0.9000  0.7500 0.8182          8          1            2
+    >>> as_table([Quality(3, 10, 9, 12, 3, 0.9, 0.75, 0.8182, 8, 1, 2)]).splitlines()[1].split()
+    ['3', '10', '0.9000', '0.7500', '0.8182', '8', '1', '2']
     """
     lines = ["distance      found  precision  recall     f1    dropped    wrongly  not dropped"]
     for quality in qualities:

@@ -14,28 +14,30 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from simhash_udf.settings import Settings
+from simhash_udf.stages.components import Store
+from simhash_udf.stages.numbers import numbered
 
 
-def nodes(fingerprints: DataFrame, settings: Settings) -> DataFrame:
-    """Each node once: `node` BIGINT, and `documents` BIGINT, how many it stands for.
+def nodes(fingerprints: DataFrame, settings: Settings, store: Store) -> DataFrame:
+    """Each node once: `node` BIGINT, and `documents` BIGINT, how many it stands for; written as the table `nodes`.
 
     Where a node is more than a fingerprint there are also `fingerprint`, the columns that tell nodes of the same one apart, `id`,
-    the smallest of its documents, and `searched`, false for documents of too few features to be near others. Such a node is
-    numbered by where its row lies, so the table must be written before it is used.
+    the smallest of its documents, and `searched`, false for documents of too few features to be near others.
 
     Args:
         fingerprints: the table `fingerprints`.
         settings: within, min_features and verify are used.
+        store: called with a name and a table; gives the table back with its lineage cut.
     """
     told = fingerprints.where(F.col("fingerprint").isNotNull())
     if not settings.tells_nodes_apart:
-        return told.groupBy(F.col("fingerprint").alias("node")).agg(F.count("*").alias("documents"))
+        return store("nodes", told.groupBy(F.col("fingerprint").alias("node")).agg(F.count("*").alias("documents")))
     keys = _keys(settings)
     few = F.col("features") < settings.min_features
     grouped = told.groupBy("fingerprint", *(key.alias(name) for name, key in keys.items())).agg(
         F.count("*").alias("documents"), F.min("id").alias("id"), (~F.bool_or(few)).alias("searched")
     )
-    return grouped.select(F.monotonically_increasing_id().alias("node"), *grouped.columns)
+    return numbered(grouped, ["fingerprint", *keys], store, "nodes")
 
 
 def members(fingerprints: DataFrame, nodes: DataFrame, settings: Settings) -> DataFrame:
@@ -63,7 +65,7 @@ def edges(found: DataFrame, nodes: DataFrame, settings: Settings) -> DataFrame:
 
     Args:
         found: `fingerprint_a`, `fingerprint_b`, `distance`, as the search gives them.
-        nodes: from `nodes`, written.
+        nodes: from `nodes`.
         settings: those that the nodes were made with.
     """
     if not settings.tells_nodes_apart:

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from simhash_udf.errors import SettingsError
 from simhash_udf.stages.components import Discard, Store
+from simhash_udf.stages.numbers import numbered
 from simhash_udf.stages.verification import SET_SCHEMA, to_sets, with_similarity
 
 
@@ -38,8 +39,8 @@ def truth(texts: DataFrame, store: Store, discard: Discard, *, min_similarity: f
     """
     if not 0 < min_similarity <= 1:
         raise SettingsError(f"min-similarity is {min_similarity}; it must be above 0, and at most 1: all pairs are similar by 0")
-    numbered = store("numbered", texts.select(F.monotonically_increasing_id().alias("node"), "id", "text"))
-    sets = numbered.select("node", "text").mapInArrow(partial(to_sets, unit=unit, ngram=ngram), SET_SCHEMA)
+    told = numbered(texts.select("id", "text"), ["id"], store, "numbered")
+    sets = told.select("node", "text").mapInArrow(partial(to_sets, unit=unit, ngram=ngram), SET_SCHEMA)
     grams = store("grams", sets.mapInArrow(_rows, "node BIGINT, gram BIGINT, size BIGINT"))
     shared = grams.groupBy("gram").agg(F.count("*").alias("texts"))
     in_order = Window.partitionBy("node").orderBy("texts", "gram")
@@ -56,10 +57,8 @@ def truth(texts: DataFrame, store: Store, discard: Discard, *, min_similarity: f
     smaller, larger = F.least("size_a", "size_b"), F.greatest("size_a", "size_b")
     met = a.join(b, "gram", "inner").where((F.col("node_a") < F.col("node_b")) & (smaller >= min_similarity * larger - 1e-9))
     candidates = store("candidates", met.select("node_a", "node_b", F.lit(0).alias("distance")).distinct())
-    measured = with_similarity(
-        candidates, numbered.select("node", "text"), store, discard, measure="jaccard", unit=unit, ngram=ngram
-    )
-    ids = numbered.select("node", "id")
+    measured = with_similarity(candidates, told.select("node", "text"), store, discard, measure="jaccard", unit=unit, ngram=ngram)
+    ids = told.select("node", "id")
     left = ids.select(F.col("node").alias("node_a"), F.col("id").alias("left"))
     right = ids.select(F.col("node").alias("node_b"), F.col("id").alias("right"))
     found = measured.where(F.col("similarity") >= min_similarity).join(left, "node_a", "inner").join(right, "node_b", "inner")
@@ -69,7 +68,10 @@ def truth(texts: DataFrame, store: Store, discard: Discard, *, min_similarity: f
 def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """One row for each hash of each set."""
     for batch in batches:
-        for node, grams in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
-            values = np.frombuffer(grams.as_buffer(), "<i8")
-            columns = [np.full(len(values), node), values, np.full(len(values), len(values))]
-            yield pa.RecordBatch.from_arrays([pa.array(column) for column in columns], ["node", "gram", "size"])
+        nodes, grams, lengths = batch.columns
+        sizes = np.asarray(lengths, np.int64) // 8
+        values = np.frombuffer(grams.buffers()[2] or b"", np.uint8)
+        first = int(np.frombuffer(grams.buffers()[1], np.int32)[grams.offset])
+        values = values[first : first + int(sizes.sum()) * 8].copy().view("<i8")
+        columns = [np.repeat(np.asarray(nodes, np.int64), sizes), values, np.repeat(sizes, sizes)]
+        yield pa.RecordBatch.from_arrays([pa.array(column) for column in columns], ["node", "gram", "size"])
