@@ -8,13 +8,14 @@ import sys
 from pyspark.sql import SparkSession
 
 from simhash_udf.job import describe, describe_search, log, main, plan_logger
-from simhash_udf.pipeline import check_ids, find_pairs, plan_of
+from simhash_udf.pipeline import find_pairs, plan_of
 from simhash_udf.report import plan_figures
+from simhash_udf.results import read_fingerprints
 from simhash_udf.run import Run, check_output
 from simhash_udf.session import cores_of
 from simhash_udf.settings import Settings
-from simhash_udf.sources import read_fingerprints
 from simhash_udf.stages.fingerprints import settings_id_of
+from simhash_udf.stages.guards import check_ids
 from simhash_udf.stages.pairs import histogram
 
 KNOBS = ["input", "output", "id_column", "max_distance", "pairs", "max_pairs", "if_exists"]

@@ -9,11 +9,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from simhash_udf.job import describe, log, main
-from simhash_udf.pipeline import check_ids
 from simhash_udf.run import Run, check_output
 from simhash_udf.settings import Settings
 from simhash_udf.sources import read_documents, source_file
 from simhash_udf.stages.documents import check_columns, check_no_rejects, documents, rejects
+from simhash_udf.stages.guards import check_ids
 from simhash_udf.stages.truth import truth
 
 KNOBS = [

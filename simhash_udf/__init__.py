@@ -11,7 +11,7 @@ from simhash_udf.core.fingerprint import fingerprint_array, fingerprint_features
 from simhash_udf.core.fold import fold, hamming, votes
 
 if TYPE_CHECKING:
-    from simhash_udf.pipeline import near_duplicates
+    from simhash_udf.notebook import near_duplicates
     from simhash_udf.udf import simhash, simhash_features
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 _WITH_SPARK = {
-    "near_duplicates": "simhash_udf.pipeline",
+    "near_duplicates": "simhash_udf.notebook",
     "simhash": "simhash_udf.udf",
     "simhash_features": "simhash_udf.udf",
 }

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simhash_udf import errors, storage
+from simhash_udf.command_line import parse
 from simhash_udf.errors import SimHashError
-from simhash_udf.settings import Settings, parse
+from simhash_udf.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

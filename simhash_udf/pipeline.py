@@ -15,25 +15,24 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from simhash_udf.core.plan import Sample, SearchPlan, plan_search
-from simhash_udf.errors import InputError, TooManyPairs, TooManyRemoved
 from simhash_udf.settings import Settings
 from simhash_udf.stages.clusters import clusters, count_dropped
 from simhash_udf.stages.components import Discard, Store
 from simhash_udf.stages.decisions import by_source, decisions, in_order, keep_columns, kept
-from simhash_udf.stages.documents import check_columns, check_no_rejects, documents, rejects, usable_rows
+from simhash_udf.stages.documents import documents, usable_rows
 from simhash_udf.stages.fingerprints import fingerprints
+from simhash_udf.stages.guards import check_expected_pairs, check_ids, check_number_of_pairs, check_removed
 from simhash_udf.stages.nodes import edges, members, nodes, searched_fingerprints
 from simhash_udf.stages.pairs import count_pairs, count_pairs_between, pairs, with_sizes
 from simhash_udf.stages.radius import within_radius
 from simhash_udf.stages.sample import sample
-from simhash_udf.stages.search import count_near_pairs, search
+from simhash_udf.stages.search import search
 from simhash_udf.stages.verification import with_similarity
 from simhash_udf.tables import column
 
 OnPlan = Callable[[SearchPlan, DataFrame], None]
 
 SAMPLED_DOCUMENTS = 1 << 16
-UNGUARDED_PAIRS = 10_000_000  # pairs of fingerprints that may be written before the pairs of documents are counted
 
 
 @dataclass(frozen=True)
@@ -208,25 +207,6 @@ def plan_of(fingerprints: DataFrame, settings: Settings) -> SearchPlan:
     return plan_search(taken.rows, settings.max_distance, sample=taken, spanning=settings.searches_spanning)
 
 
-def check_ids(made: DataFrame, id_column: str) -> None:
-    """Raise InputError where there is no document, an id is null, or an id names several documents; ten are shown."""
-    if made.isEmpty():
-        raise InputError("the input has no documents; check the paths given with --input")
-    repeated = made.groupBy("id").agg(F.count("*").alias("times")).where(F.col("id").isNull() | (F.col("times") > 1))
-    worst = repeated.orderBy(F.col("id").isNotNull(), F.col("times").desc(), "id").limit(10).collect()
-    if worst and worst[0]["id"] is None:
-        raise InputError(
-            f"column {id_column!r} must name each document, but it is null in {worst[0]['times']:,} rows; give them ids, or drop "
-            "them, and run again"
-        )
-    if worst:
-        shown = ", ".join(f"{row['id']!r} ({row['times']:,} times)" for row in worst)
-        raise InputError(
-            f"column {id_column!r} must name each document, but {repeated.count():,} of its values name several, such as "
-            f"{shown}; make them distinct, or drop the repeated rows, and run again"
-        )
-
-
 def plan_of_corpus(source: DataFrame, settings: Settings) -> tuple[SearchPlan, DataFrame]:
     """How the search of a corpus would run, from about 65,000 of its documents, and their table `fingerprints`.
 
@@ -244,118 +224,3 @@ def plan_of_corpus(source: DataFrame, settings: Settings) -> tuple[SearchPlan, D
     rows = round(taken.rows * growth)
     whole = Sample(rows, taken.fingerprints, taken.near_pairs * growth**2)
     return plan_search(rows, settings.max_distance, sample=whole, spanning=settings.pairs == "spanning"), made
-
-
-def check_expected_pairs(groups: DataFrame, nodes: DataFrame, plan: SearchPlan, settings: Settings) -> None:
-    """Raise TooManyPairs before the search writes any pair, if it would find too many.
-
-    They are counted exactly where the plan expects about so many; copies of documents can only make more of them, and groups and
-    a check of texts only fewer.
-    """
-    if 2 * plan.near_pairs > max(settings.max_pairs, UNGUARDED_PAIRS):
-        near = count_near_pairs(groups, plan.max_distance, plan=plan)
-        if settings.within:
-            check_number_of_pairs(near, settings, "fingerprints, of whatever group, make")
-        else:
-            check_number_of_pairs(count_pairs(nodes).unionByName(near), settings, "the documents make at least")
-
-
-def check_number_of_pairs(counted: DataFrame, settings: Settings, what: str = "the documents make") -> None:
-    """Raise TooManyPairs where there are more pairs than the settings allow.
-
-    Args:
-        counted: `distance`, `pairs`: how many pairs there are.
-        what: what makes these pairs, for the message.
-    """
-    rows = counted.groupBy("distance").agg(F.sum("pairs").alias("pairs")).collect()
-    total = sum(int(row["pairs"]) for row in rows)
-    if total > settings.max_pairs:
-        by_distance = ", ".join(f"{int(row['pairs']):,} at distance {row['distance']}" for row in sorted(rows))
-        spanning = "--pairs spanning, which gives the same clusters with few pairs, or "
-        raise TooManyPairs(
-            f"{what} {total:,} pairs ({by_distance}), more than max-pairs, {settings.max_pairs:,}; use "
-            f"{'' if settings.pairs == 'spanning' else spanning}a larger --max-pairs, or a smaller --max-distance"
-        )
-
-
-def check_removed(decided: DataFrame, most: float) -> None:
-    """Raise TooManyRemoved where a larger share of the documents than `most` would be dropped."""
-    rows = decided.groupBy("reason", "kept").count().collect()
-    documents, dropped = sum(row["count"] for row in rows), sum(row["count"] for row in rows if not row["kept"])
-    if dropped > most * documents:
-        reasons = ", ".join(f"{row['count']:,} {row['reason']}" for row in sorted(rows) if not row["kept"])
-        raise TooManyRemoved(
-            f"{dropped:,} of {documents:,} documents would be dropped ({reasons}), {dropped / documents:.1%}, more than "
-            f"max-removed, {most:.1%}; nothing is published. If that is right, say so with a larger --max-removed; else lower "
-            "--max-distance, set --max-radius against chains, or ask for a check of the texts with --verify"
-        )
-
-
-def near_duplicates(
-    corpus: DataFrame,
-    *,
-    id: str = "id",
-    text: str = "text",
-    features: str = "",
-    max_distance: int = Settings.max_distance,
-    unit: str = Settings.unit,
-    ngram: int = Settings.ngram,
-    weighting: str = Settings.weighting,
-    pairs: str = Settings.pairs,
-    max_pairs: int = Settings.max_pairs,
-    keep: str = Settings.keep,
-    within: str = Settings.within,
-    min_features: int = Settings.min_features,
-    verify: str = Settings.verify,
-    min_similarity: float = Settings.min_similarity,
-    verify_ngram: int = Settings.verify_ngram,
-    max_radius: int = Settings.max_radius,
-    also_at: str = Settings.also_at,
-    source_column: str = Settings.source_column,
-    max_removed: float = Settings.max_removed,
-) -> NearDuplicates:
-    """Find the near-duplicates of a DataFrame, for a notebook: one call, six DataFrames.
-
-    Args:
-        corpus: one row a document; columns beside id and text are carried into `kept`.
-        id, text, features: names of the columns; `features`, where given, takes the place of `text`.
-        max_distance and the others: as the flags of jobs/dedup.py.
-
-    Raises:
-        SettingsError, InputError, TooManyPairs, TooManyRemoved: as their names say; nothing is dropped quietly.
-
-    The corpus is evaluated once, and held with all its columns by `DataFrame.localCheckpoint` on the executors (in memory, or on
-    their disks where that is short), so that all six are of the same rows, even where ids come from a function that gives others
-    at each evaluation. So are the tables, which are computed at once; `kept` is taken from the held corpus when it is used.
-    Select the columns that you need before, and take jobs/dedup.py for a corpus that the executors cannot hold.
-    Use it as ``near_duplicates(df, id="url", text="body", max_distance=8).kept``.
-    """
-    settings = Settings(
-        id_column=id,
-        text_column=text,
-        features_column=features,
-        max_distance=max_distance,
-        unit=unit,
-        ngram=ngram,
-        weighting=weighting,
-        pairs=pairs,
-        max_pairs=max_pairs,
-        keep=keep,
-        within=within,
-        min_features=min_features,
-        verify=verify,
-        min_similarity=min_similarity,
-        verify_ngram=verify_ngram,
-        max_radius=max_radius,
-        also_at=also_at,
-        source_column=source_column,
-        max_removed=max_removed,
-    )
-    check_columns(corpus, settings)
-    held = corpus.localCheckpoint()
-    check_no_rejects(rejects(held, settings))
-
-    def store(name: str, table: DataFrame) -> DataFrame:
-        return table if name == "kept" else table.localCheckpoint()
-
-    return deduplicate(held, settings, store)

@@ -96,7 +96,7 @@ def test_more_pairs_than_allowed_stop_the_run_with_their_number(documents):
 
 
 def test_too_many_near_pairs_stop_the_run_before_any_is_written(documents, monkeypatch):
-    monkeypatch.setattr("simhash_udf.pipeline.UNGUARDED_PAIRS", 0)
+    monkeypatch.setattr("simhash_udf.stages.guards.UNGUARDED_PAIRS", 0)
     stored = []
 
     def store(name, table):

@@ -37,7 +37,7 @@ def test_the_flags_of_the_commands_in_the_readme_exist(line):
     words = shlex.split(line)
     at = next(i for i, word in enumerate(words) if word.startswith("jobs/"))
     assert (ROOT / words[at]).is_file()
-    from simhash_udf.settings import parse
+    from simhash_udf.command_line import parse
 
     spec = importlib.util.spec_from_file_location("job", ROOT / words[at])
     job = importlib.util.module_from_spec(spec)

@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from simhash_udf.command_line import parse, toml_template
 from simhash_udf.errors import SettingsError
-from simhash_udf.settings import DEDUP_KNOBS, Settings, flag, parse, toml_template
+from simhash_udf.settings import DEDUP_KNOBS, Settings, flag
 
 KNOBS = DEDUP_KNOBS
 TEMPLATE = Path(__file__).parent.parent / "conf" / "dedup.toml"

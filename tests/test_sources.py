@@ -4,8 +4,9 @@ import os
 import pytest
 
 from simhash_udf.errors import InputError
+from simhash_udf.results import read_fingerprints
 from simhash_udf.settings import Settings
-from simhash_udf.sources import _listed, _walked, read_documents, read_fingerprints
+from simhash_udf.sources import _listed, _walked, read_documents
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,152 @@
+"""Reading what runs wrote, or what has the same columns: fingerprints, pairs and true pairs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+
+from pyarrow import ArrowException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from simhash_udf.errors import InputError, OutputError
+from simhash_udf.run import MANIFEST, read_manifest, table_path
+from simhash_udf.settings import Settings
+from simhash_udf.sources import data_files, is_partitioned, read_files
+from simhash_udf.stages.documents import check_id_type
+from simhash_udf.stages.fingerprints import SETTINGS_KEY
+from simhash_udf.storage import (
+    as_literal_glob,
+    expand,
+    expand_remote,
+    local_path,
+    names_in,
+    path_is_directory,
+    read_parquet_schema,
+)
+from simhash_udf.tables import column
+
+_SCHEMA_OF_SPARK = b"org.apache.spark.sql.parquet.row.metadata"
+_FOOTERS_AT_ONCE = 16
+
+
+def read_fingerprints(spark: SparkSession, settings: Settings) -> DataFrame:
+    """Stored fingerprints as `id` and `fingerprint` BIGINT: of finished runs, or of any Parquet with such columns.
+
+    The column `fingerprint` says what it was made with, where all files do (`settings_id_of`).
+
+    Raises:
+        InputError: a path is missing or unreadable, a column is missing or of another type, or two files were made with
+            different fingerprint settings.
+    """
+    tables = []
+    made_with: dict[str | None, str] = {}
+    named = ((expand if local_path(given) else expand_remote)(given) for given in settings.input)
+    for path in itertools.chain.from_iterable(named):
+        try:
+            run = MANIFEST in (names_in(path) or []) if path_is_directory(path) else False
+            place = table_path(path, "fingerprints") if run else path
+        except OutputError as error:
+            raise InputError(f"the input {path!r} cannot be read: {error}") from None
+        name = "id" if run else settings.id_column
+        files = data_files(spark, [place if local_path(place) else as_literal_glob(place)])
+        reader = spark.read.option("recursiveFileLookup", not is_partitioned(files))
+        frame = read_files(reader.parquet, [as_literal_glob(place)], "parquet")
+        types = dict(frame.dtypes)
+        for column_name in (name, "fingerprint"):
+            if column_name not in types:
+                raise InputError(
+                    f"{path!r} has no column {column_name!r}, but {sorted(types)}; stored fingerprints have a column of "
+                    "ids, named by --id-column, and a BIGINT column 'fingerprint'"
+                )
+        if types["fingerprint"] != "bigint":
+            raise InputError(f"column 'fingerprint' of {path!r} is {types['fingerprint']}; it must be BIGINT, two's complement")
+        check_id_type(name, frame.schema[name].dataType)
+        tables.append((path, frame.select(column(name).alias("id"), "fingerprint")))
+        # Spark takes the metadata of a column from any one of the files.
+        for made, file in _settings_ids([file.path for file in files]):
+            made_with.setdefault(made, file)
+    if len(made_with) > 1:
+        listed = "; ".join(f"{path!r}: {made or 'unknown'}" for made, path in made_with.items())
+        raise InputError(f"fingerprints of different settings cannot be compared: {listed}; make them again with one of these")
+    if len({dict(frame.dtypes)["id"] for _, frame in tables}) > 1:
+        listed = "; ".join(f"{path!r}: {dict(frame.dtypes)['id']}" for path, frame in tables)
+        raise InputError(f"the ids are of different types: {listed}; cast them to one")
+    stored = reduce(DataFrame.unionByName, [frame for _, frame in tables])
+    made = next(iter(made_with), None)
+    return stored.withMetadata("fingerprint", {SETTINGS_KEY: made} if made else {})
+
+
+def read_result_pairs(spark: SparkSession, settings: Settings) -> tuple[DataFrame, int]:
+    """The table `pairs` of the finished run that the input names, and the largest distance it was searched for.
+
+    Raises:
+        InputError: the input is not one finished run that wrote all pairs.
+    """
+    if len(settings.input) != 1:
+        raise InputError(f"the input names {len(settings.input)} results; it must be the output of one finished run")
+    path = settings.input[0]
+    try:
+        place = table_path(path, "pairs")
+        searched = read_manifest(path)["settings"]
+    except OutputError as error:
+        raise InputError(f"the input {path!r} cannot be read: {error}") from None
+    if searched.get("pairs") != "all":
+        raise InputError(f"the result {path!r} has spanning pairs, which tell nothing of recall; make it with --pairs all")
+    return read_files(spark.read.parquet, [as_literal_glob(place)], "parquet"), int(searched["max-distance"])
+
+
+def read_truth(spark: SparkSession, settings: Settings, pairs: DataFrame) -> DataFrame:
+    """The true pairs as `id_a` < `id_b`, each once, and `similarity` where they have one.
+
+    Args:
+        spark, settings: truth and truth_similarity are used.
+        pairs: what they are to be held against; their ids must be of the same type.
+
+    Raises:
+        InputError: a path is missing or unreadable, a column is missing, ids are of another type, or a pair comes twice.
+    """
+    paths = []
+    for given in settings.truth:
+        for path in (expand if local_path(given) else expand_remote)(given):
+            is_run = path_is_directory(path) and MANIFEST in (names_in(path) or [])
+            paths.append(as_literal_glob(table_path(path, "truth") if is_run else path))
+    frame = read_files(spark.read.parquet, paths, "parquet")
+    types = dict(frame.dtypes)
+    wanted = dict(pairs.dtypes)
+    for name in ("id_a", "id_b"):
+        if types.get(name) != wanted[name]:
+            raise InputError(
+                f"column {name!r} of the truth is {types.get(name, 'missing')}, and that of the result {wanted[name]}; the true "
+                "pairs must have columns id_a and id_b of the result's type"
+            )
+    chosen = settings.truth_similarity
+    if chosen not in types and chosen != Settings.truth_similarity:
+        raise InputError(f"the truth has no column {chosen!r}, but {sorted(types)}; name the right one with --truth-similarity")
+    similarity = [column(chosen).cast("double").alias("similarity")] if chosen in types else []
+    ends = F.least("id_a", "id_b").alias("id_a"), F.greatest("id_a", "id_b").alias("id_b")
+    true = frame.select(*ends, *similarity)
+    twice = true.groupBy("id_a", "id_b").count().where(F.col("count") > 1).limit(1).collect()
+    if twice:
+        raise InputError(f"the truth has the pair of {twice[0]['id_a']!r} and {twice[0]['id_b']!r} more than once; name it once")
+    return true
+
+
+def _settings_ids(files: list[str]) -> list[tuple[str | None, str]]:
+    """The settings that the column `fingerprint` of each Parquet file was made with, and the file; None where it does not say."""
+
+    def settings_id(file: str) -> str | None:
+        try:
+            written = read_parquet_schema(file).metadata or {}
+        except (ArrowException, OSError) as error:
+            raise InputError(f"the input {file!r} cannot be read as Parquet files: {error}; mend it or leave it out") from None
+        schema = json.loads(written.get(_SCHEMA_OF_SPARK, "{}"))
+        made = (
+            field.get("metadata", {}).get(SETTINGS_KEY) for field in schema.get("fields", []) if field["name"] == "fingerprint"
+        )
+        return next(made, None)
+
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+        return list(zip(pool.map(settings_id, files), files, strict=True))
