@@ -7,8 +7,8 @@ Shapes: `random`, as many nodes as edges, drawn at random, so a large component 
 `giant`, one tree of all nodes, half of them leaves of 1,000 stars; `small`, cliques of five. Nodes are random 64-bit numbers
 and edges are shuffled. With --task-nodes one task holds so few nodes that rounds of contraction are needed, each with a task
 for so many of all edges as --round-edges says. Each result is compared with a union-find of the whole graph in memory. The peak
-memory is that of the JVM and of the Python processes (Linux), sampled four times a second; pages that forked workers share are
-counted for each, and the benchmark's own are among them.
+memory is that of the JVM and of the Python workers (Linux), sampled five times a second; pages that forked workers share are
+counted for each.
 """
 
 from __future__ import annotations
@@ -20,17 +20,15 @@ import platform
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from dedup import resident_bytes
+from memory import Sampler
 from pyspark.sql import DataFrame, SparkSession
 
 from simhash_udf import storage
@@ -91,26 +89,6 @@ def is_right(expected: UnionFind, result: Path) -> bool:
     return bool(len(np.unique(found)) == len(np.unique(true)) == both)
 
 
-class PeakMemory:
-    """Samples the resident memory of this process and those below it while the `with` block runs."""
-
-    def __enter__(self) -> PeakMemory:
-        self.peaks: dict[str, int] = {}
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._sample)
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _sample(self) -> None:
-        while not self._ended.wait(0.25):
-            for name, size in resident_bytes(os.getpid()).items():
-                self.peaks[name] = max(size, self.peaks.get(name, 0))
-
-
 def run_once(spark: SparkSession, source: Path, scratch: Path, limits: GraphLimits) -> dict[str, Any]:
     names: list[str] = []
     work = 0
@@ -126,13 +104,14 @@ def run_once(spark: SparkSession, source: Path, scratch: Path, limits: GraphLimi
         storage.remove(str(scratch / name))
 
     began = time.monotonic()
-    with PeakMemory() as memory:
+    with Sampler() as sampler:
         connected_components(spark.read.parquet(str(source)), store, discard, limits).write.parquet(str(scratch / "result"))
     return {
         "seconds": round(time.monotonic() - began, 1),
         "rounds": max(0, sum("labels" not in name for name in names) - 1),
         "work_mib": round(work / 2**20),
-        "peak_mib": {name: round(size / 2**20) for name, size in sorted(memory.peaks.items())},
+        "peak_mib": sampler.peaks.total >> 20,
+        "peak_mib_by_program": {name: size >> 20 for name, size in sorted(sampler.peaks.sums.items())},
     }
 
 
