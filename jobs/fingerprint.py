@@ -15,7 +15,7 @@ from simhash_udf.sources import read_documents, source_file
 from simhash_udf.stages.documents import check_columns, check_no_rejects, rejects
 
 KNOBS = [
-    "input", "output", "input_format", "id_column", "text_column", "features_column", "unit", "ngram", "weighting",
+    "input", "output", "input_format", "id_column", "text_column", "features_column", "fingerprint", "unit", "ngram", "weighting",
     "on_bad_input", "if_exists",
 ]  # fmt: skip
 TABLES = ["rejects", "fingerprints"]

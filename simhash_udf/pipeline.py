@@ -27,7 +27,7 @@ from simhash_udf.stages.pairs import count_pairs, count_pairs_between, pairs, wi
 from simhash_udf.stages.radius import within_radius
 from simhash_udf.stages.sample import sample
 from simhash_udf.stages.search import search
-from simhash_udf.stages.verification import with_similarity
+from simhash_udf.stages.verification import with_estimated_similarity, with_similarity
 from simhash_udf.tables import column
 
 OnPlan = Callable[[SearchPlan, DataFrame], None]
@@ -184,11 +184,22 @@ def find_pairs(
 
 def verified(graph: Graph, usable: DataFrame, settings: Settings, store: Store, discard: Discard) -> Graph:
     """The graph with those edges alone whose texts are as similar as the settings ask, and with the similarity of each."""
+    if settings.sketches:
+        measured = with_estimated_similarity(graph.edges, graph.nodes)
+    else:
+        measured = with_similarity_of_texts(graph, usable, settings, store, discard)
+    measured = store("measured_edges", measured)
+    alike = F.col("similarity") >= settings.min_similarity
+    return Graph(graph.nodes, graph.members, measured.where(alike), measured.where(~alike))
+
+
+def with_similarity_of_texts(graph: Graph, usable: DataFrame, settings: Settings, store: Store, discard: Discard) -> DataFrame:
+    """The edges with the similarity of their texts, which are read again for the nodes that have an edge."""
     ends = [graph.edges.select(F.col(name).alias("node")) for name in ("node_a", "node_b")]
     concerned = ends[0].unionAll(ends[1]).distinct().join(graph.nodes.select("node", F.col("id").alias("told")), "node", "inner")
     texts = usable.select(column(settings.id_column).alias("id"), column(settings.text_column).alias("text"))
     texts = texts.join(concerned, F.col("id") == F.col("told"), "inner").select("node", "text")
-    measured = with_similarity(
+    return with_similarity(
         graph.edges,
         texts,
         *apart("unverified", store, discard),
@@ -196,9 +207,6 @@ def verified(graph: Graph, usable: DataFrame, settings: Settings, store: Store, 
         unit=settings.unit,
         ngram=settings.verify_ngram,
     )
-    measured = store("measured_edges", measured)
-    alike = F.col("similarity") >= settings.min_similarity
-    return Graph(graph.nodes, graph.members, measured.where(alike), measured.where(~alike))
 
 
 def plan_of(fingerprints: DataFrame, settings: Settings) -> SearchPlan:

@@ -24,6 +24,7 @@ from simhash_udf.core.similarity import MEASURES
 from simhash_udf.errors import SettingsError
 
 FINGERPRINT_VERSION = 1
+FINGERPRINTS = ("simhash", "minhash")
 # Columns that a keep rule may name beside those of the input, and which it means where the input has such too.
 OWN_KEEP_COLUMNS = ("length", "features", "id")
 
@@ -55,6 +56,11 @@ class Settings:
         "Column with weighted features of your own, array<struct<feature, weight>> or map<feature, weight>, in place of text.",
         unit="NAME",
     )
+    fingerprint: str = _knob(
+        "simhash",
+        "64 bits of a document: simhash, of weighted features, or minhash, of their set, which tells Jaccard similarity better.",
+        FINGERPRINTS,
+    )
     unit: str = _knob(DEFAULT_UNIT, "What n-grams are made of: tokens, or characters of the normalised text.", UNITS)
     ngram: int = _knob(DEFAULT_NGRAM, "How many consecutive units make a feature.", unit="N")
     weighting: str = _knob(
@@ -74,8 +80,8 @@ class Settings:
     )
     verify: str = _knob(
         "none",
-        "Read the texts of each pair again, and drop the pair unless their n-grams are as similar as --min-similarity asks.",
-        ("none", *MEASURES),
+        "Drop a pair unless its n-grams are as alike as --min-similarity asks: by the texts, or by a sketch of 256 bits of each.",
+        ("none", "sketch", *MEASURES),
     )
     min_similarity: float = _knob(0.8, "Least similarity of a pair, 0 to 1, where --verify asks for one.", unit="S")
     verify_ngram: int = _knob(3, "How many consecutive units make an n-gram for --verify.", unit="N")
@@ -158,6 +164,8 @@ class Settings:
             if not value >= least or (most is not None and value > most):
                 wanted = f"{least} or more" if most is None else f"from {least} to {most}"
                 raise SettingsError(f"{flag(name)} is {value}; it must be {wanted}")
+        if self.fingerprint == "minhash" and self.features_column:
+            raise SettingsError("fingerprint is 'minhash', which knows no weights; with features-column it must be simhash")
         if self.verifies and self.features_column:
             raise SettingsError(f"verify is {self.verify!r}, which compares texts; with features-column it must be none")
         smaller_distances(self.also_at, self.max_distance)
@@ -167,6 +175,8 @@ class Settings:
         """All that decides a fingerprint, in one readable name; fingerprints of different ids are never compared."""
         if self.features_column:
             return f"simhash64-v{FINGERPRINT_VERSION}/features"
+        if self.fingerprint == "minhash":
+            return f"minhash64-v{FINGERPRINT_VERSION}/{self.unit}/{self.ngram}"
         return f"simhash64-v{FINGERPRINT_VERSION}/{self.unit}/{self.ngram}/{self.weighting}"
 
     @property
@@ -183,6 +193,11 @@ class Settings:
     def verifies(self) -> bool:
         """Whether pairs must be similar in their texts as well."""
         return self.verify != "none"
+
+    @property
+    def sketches(self) -> bool:
+        """Whether documents carry a sketch beside their fingerprint."""
+        return self.verify == "sketch"
 
     @property
     def tells_nodes_apart(self) -> bool:

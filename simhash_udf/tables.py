@@ -21,11 +21,12 @@ TABLES: dict[str, dict[str, tuple[str, str]]] = {
     },
     "fingerprints": {
         "id": ("id", "id of the document"),
-        "fingerprint": ("bigint", "SimHash of 64 bits, two's complement; NULL without features"),
+        "fingerprint": ("bigint", "64 bits, two's complement; NULL without features"),
         "features": ("int", "number of distinct features; 0 without"),
         "length": ("int", "characters of the text; 0 where features were given or the text is null"),
         "content": ("bigint", "hash of the normalised text, or of the features: equal where they are; NULL without features"),
         "low_information": ("boolean", "whether one feature has more than half of the weight; NULL without features"),
+        "sketch": ("array<bigint>", "256 bits that tell of the similarity of n-grams; only with --verify sketch"),
         "group": ("any", "the document's value in the column that --within names; only with it"),
     },
     "fingerprint_pairs": {
@@ -39,7 +40,7 @@ TABLES: dict[str, dict[str, tuple[str, str]]] = {
         "id_a": ("id", "the smaller id"),
         "id_b": ("id", "the larger id"),
         "distance": ("int", "Hamming distance of the two fingerprints"),
-        "similarity": ("double", "similarity of the two texts, 0 to 1; only with --verify"),
+        "similarity": ("double", "similarity of the two texts, 0 to 1, exact or (sketch) estimated; only with --verify"),
     },
     "clusters": {
         "id": ("id", "id of a document that is in a pair"),

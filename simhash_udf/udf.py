@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, DataType, IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import ArrayType, BooleanType, DataType, IntegerType, LongType, StructField, StructType
 
 from simhash_udf.core.fingerprint import (
     DEFAULT_NGRAM,
@@ -26,6 +26,7 @@ from simhash_udf.core.fingerprint import (
     fingerprint_features_batch,
 )
 from simhash_udf.core.fold import as_number
+from simhash_udf.core.sketch import minhash_batch, sketch_batch
 
 ARROW_UDF = hasattr(F, "arrow_udf")
 _make_arrow_udf: Any = getattr(F, "arrow_udf", None)
@@ -42,6 +43,7 @@ _FOLDED = StructType(
         StructField("low_information", BooleanType()),
     ]
 )
+_SKETCHED = StructType([*_FOLDED, StructField("sketch", ArrayType(LongType()))])
 
 _Kernel = Callable[[pa.Array], Folded]
 
@@ -78,9 +80,27 @@ def simhash_features(features: Column | str) -> Column:
     return _as_udf(fingerprint_features_batch, _FINGERPRINT, _FEATURES)(features)
 
 
-def text_fingerprints(text: Column | str, *, unit: str, ngram: int, weighting: str) -> Column:
-    """As `simhash`, as a struct of all that `Folded` has: `fingerprint`, `features`, `content` and `low_information`."""
-    return _as_udf(_text_kernel(unit, ngram, weighting), _FOLDED, _TEXT)(_as_bytes(text))
+def text_fingerprints(
+    text: Column | str, *, unit: str, ngram: int, weighting: str, minhash: bool = False, sketch_ngram: int | None = None
+) -> Column:
+    """As `simhash`, as a struct of all that `Folded` has: `fingerprint`, `features`, `content` and `low_information`.
+
+    Args:
+        text, unit, ngram, weighting: as for `simhash`.
+        minhash: whether the fingerprint is a sketch of one word of the set of features, and no SimHash.
+        sketch_ngram: where given, there is also `sketch`, that of the set of n-grams of so many units.
+    """
+    voted = _text_kernel(unit, ngram, weighting)
+
+    def kernel(texts: pa.Array) -> Folded:
+        folded = voted(texts)
+        if minhash:
+            folded = folded._replace(fingerprint=minhash_batch(texts, unit=unit, ngram=ngram))
+        if sketch_ngram is not None:
+            folded = folded._replace(sketch=sketch_batch(texts, unit=unit, ngram=sketch_ngram))
+        return folded
+
+    return _as_udf(kernel, _FOLDED if sketch_ngram is None else _SKETCHED, _TEXT)(_as_bytes(text))
 
 
 def features_fingerprints(features: Column | str) -> Column:
@@ -129,11 +149,11 @@ def _as_bytes(text: Column | str) -> Column | str:
 
 
 def _arrow(kernel: _Kernel, returns: DataType) -> Any:
-    whole = isinstance(returns, StructType)
-
     def fingerprints(batch: pa.Array) -> pa.Array:
         folded = kernel(batch)
-        return pa.StructArray.from_arrays([*folded], [*Folded._fields]) if whole else folded.fingerprint
+        if not isinstance(returns, StructType):
+            return folded.fingerprint
+        return pa.StructArray.from_arrays([getattr(folded, name) for name in returns.names], returns.names)
 
     return _make_arrow_udf(fingerprints, returns)
 
@@ -145,14 +165,15 @@ def _pandas(kernel: _Kernel, returns: DataType, takes: pa.DataType) -> Any:
         def whole(batch: pd.Series) -> pd.DataFrame:
             folded = kernel(_from_pandas(batch, takes))
             flags = pd.Series(folded.low_information.to_pandas(), dtype="boolean")
-            return pd.DataFrame(
-                {
-                    "fingerprint": _nullable(folded.fingerprint),
-                    "features": folded.features.to_numpy(),
-                    "content": _nullable(folded.content),
-                    "low_information": flags,
-                }
-            )
+            columns = {
+                "fingerprint": _nullable(folded.fingerprint),
+                "features": folded.features.to_numpy(),
+                "content": _nullable(folded.content),
+                "low_information": flags,
+            }
+            if folded.sketch is not None:
+                columns["sketch"] = pd.Series(folded.sketch.to_pylist(), dtype=object)
+            return pd.DataFrame(columns)
 
         return _make_pandas_udf(whole, returns)
 

@@ -77,3 +77,31 @@ def elect(weighted):
 def fingerprint(text, unit="word", ngram=2, weighting="log"):
     weigh = {"tf": float, "log": lambda count: 1 + math.log(count), "binary": lambda count: 1.0}[weighting]
     return elect([(feature, weigh(count)) for feature, count in Counter(features(text, unit, ngram)).items()])
+
+
+MASK = (1 << 64) - 1
+
+
+def mixed(x):
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & MASK
+    return x ^ x >> 31
+
+
+def sketch(text, unit, ngram, words=4, rounds=16):
+    """The words of a text's sketch: for each bin the last bit of the least (round, value) that a feature has in it."""
+    bins, step = 64 * words, 0x9E3779B97F4A7C15
+    hashes = {xxhash.xxh64_intdigest(feature.encode(), 42) for feature in features(text, unit, ngram)}
+    if not hashes:
+        return None
+    bits = []
+    for at in range(bins):
+        for turn in range(rounds):
+            thrown = [mixed(hashed + (turn + 1) * step & MASK) for hashed in hashes]
+            first = min((value >> 8 for value in thrown if value % bins == at), default=None)
+            if first is not None:
+                break
+        else:
+            first = min(mixed(hashed + (rounds + 1 + at) * step & MASK) >> 8 for hashed in hashes)
+        bits.append(first & 1)
+    return [sum(bit << i for i, bit in enumerate(bits[64 * w : 64 * (w + 1)])) for w in range(words)]

@@ -10,6 +10,7 @@ from simhash_udf.pipeline import deduplicate, plan_of_corpus
 from simhash_udf.report import report
 from simhash_udf.settings import Settings
 from tests.corpus import BODY, brute_force_pairs, components, corpus, edited, random_text
+from tests.oracle import sketch
 
 TABLES = ("fingerprints", "pairs", "clusters", "decisions")
 
@@ -260,7 +261,7 @@ def test_only_documents_of_one_group_are_compared(spark):
     assert len(pairs_of(near_duplicates(frame, max_distance=8))) == 21
 
 
-@pytest.mark.parametrize("verify", ["none", "jaccard"])
+@pytest.mark.parametrize("verify", ["none", "sketch", "jaccard"])
 def test_documents_of_few_features_are_duplicates_of_the_same_text_alone(spark, verify):
     rows = [("a", "Yes no"), ("b", "yes NO!"), ("c", "yes"), ("d", "Yes."), ("e", BODY), ("f", BODY + " x"), ("g", "yes yes yes")]
     frame = spark.createDataFrame(rows, "id string, text string")
@@ -314,6 +315,41 @@ def test_equal_fingerprints_are_no_pair_where_the_texts_differ(spark):
     found = near_duplicates(frame, ngram=1, verify="containment", verify_ngram=2, min_similarity=0.5)
     assert pairs_of(found) == {("a", "c"): 0}
     assert found.counts["failed_verification"] == {0: 2}
+
+
+def test_sketches_leave_out_the_pairs_that_they_tell_apart_and_read_no_text(spark, documents, capsys):
+    within = documents.withColumn("half", F.col("id") < "d030")
+    plans = []
+
+    def store(name, table):
+        if name not in ("fingerprints", "kept"):
+            table.explain()
+            plans.append(capsys.readouterr().out)
+        return table.localCheckpoint()
+
+    settings = {"max_distance": 12, "within": "half"}
+    every = near_duplicates(within, **settings)
+    found = deduplicate(within, Settings(**settings, verify="sketch", min_similarity=0.85), store)
+    sketches = {i: sketch(text or "", "word", 3) for i, text in corpus()}
+    expected = {}
+    for a, b in pairs_of(every):
+        differing = sum((x ^ y).bit_count() for x, y in zip(sketches[a], sketches[b], strict=True))
+        expected[a, b] = max(0.0, 1 - differing / 128)
+    similar = {pair: value for pair, value in expected.items() if value >= 0.85}
+    assert 5 < len(similar) < len(expected) - 5
+    assert {(row["id_a"], row["id_b"]): row["similarity"] for row in found.pairs.collect()} == similar
+    assert sum(found.counts["failed_verification"].values()) == len(expected) - len(similar)
+    assert plans
+    assert not any("text#" in plan for plan in plans)
+
+
+def test_minhash_fingerprints_are_searched_like_simhash_ones(documents):
+    found = near_duplicates(documents, fingerprint="minhash", ngram=3, max_distance=8)
+    prints = {i: sketch(text or "", "word", 3, words=1) for i, text in corpus()}
+    expected = brute_force_pairs({i: words and words[0] for i, words in prints.items()}, 8)
+    assert pairs_of(found) == expected
+    assert set(expected.values()) >= {0, 2, 4, 6}
+    assert pairs_of(near_duplicates(documents, ngram=3, max_distance=8)) != expected
 
 
 def test_a_radius_keeps_what_only_a_chain_would_drop(spark, documents):

@@ -45,8 +45,11 @@ def test_every_knob_has_a_help_sentence():
         ({"min_similarity": "0.5"}, "it must be a number"),
         ({"min_features": -1}, "min-features is -1; it must be 0 or more"),
         ({"verify_ngram": 0}, "verify-ngram is 0; it must be from 1 to 100"),
-        ({"verify": "cosine"}, "it must be one of none, jaccard, containment"),
+        ({"verify": "cosine"}, "it must be one of none, sketch, jaccard, containment"),
         ({"verify": "jaccard", "features_column": "f"}, "with features-column it must be none"),
+        ({"verify": "sketch", "features_column": "f"}, "with features-column it must be none"),
+        ({"fingerprint": "minhash", "features_column": "f"}, "with features-column it must be simhash"),
+        ({"fingerprint": "md5"}, "fingerprint is 'md5'; it must be one of simhash, minhash"),
     ],
 )
 def test_a_wrong_value_is_refused_with_what_it_may_be(wrong, said):
@@ -119,11 +122,13 @@ def test_the_settings_id_tells_all_that_changes_a_fingerprint_and_nothing_else()
     assert len(ids) == 8
     assert Settings(max_distance=9, output="x").fingerprint_id == Settings().fingerprint_id
     assert Settings(features_column="f").fingerprint_id == "simhash64-v1/features"
+    assert Settings(fingerprint="minhash", ngram=3, weighting="tf").fingerprint_id == "minhash64-v1/word/3"
+    assert Settings(verify="sketch").fingerprint_id == Settings().fingerprint_id
 
 
 def test_what_is_left_out_after_the_search_needs_all_pairs_from_it():
     assert Settings(pairs="spanning").searches_spanning
-    for more in ({"within": "a"}, {"verify": "jaccard"}, {"also_at": "3"}):
+    for more in ({"within": "a"}, {"verify": "jaccard"}, {"verify": "sketch"}, {"also_at": "3"}):
         assert not Settings(pairs="spanning", **more).searches_spanning
     assert Settings(also_at="5, 3,5").smaller_distances == (3, 5)
     assert Settings(min_similarity=1).min_similarity == 1.0

@@ -22,7 +22,7 @@ LARGEST_NGRAM = 100
 
 
 class Folded(NamedTuple):
-    """What the compiled pass makes of a batch of documents: four Arrow arrays of its length.
+    """What the compiled pass makes of a batch of documents: Arrow arrays of its length.
 
     fingerprint: int64, two's complement, null where a document has no feature.
     features: int32, how many distinct features it has; 0 for none.
@@ -30,12 +30,14 @@ class Folded(NamedTuple):
         a chance of 2^-64. Null without features.
     low_information: bool, whether one feature has more than half of the weight, so that the fingerprint is little but its hash.
         Null without features.
+    sketch: list of int64, of `core.sketch.sketch_batch`; None where nobody asked for it.
     """
 
     fingerprint: pa.Array
     features: pa.Array
     content: pa.Array
     low_information: pa.Array
+    sketch: pa.Array | None = None
 
 
 def check_text_settings(unit: str, ngram: int, weighting: str) -> None:

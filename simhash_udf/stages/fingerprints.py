@@ -13,18 +13,25 @@ SETTINGS_KEY = "simhash.settings"
 
 def fingerprints(documents: DataFrame, settings: Settings) -> DataFrame:
     """The table `fingerprints`: `id`, `fingerprint` BIGINT, `features` INT, `length` INT, `content` BIGINT, `low_information`
-    BOOLEAN, and `group` where the documents have it.
+    BOOLEAN, `sketch` ARRAY<BIGINT> for `--verify sketch`, and `group` where the documents have it.
 
     Args:
         documents: `id` with `text`, or with `features`, as the documents stage makes them, and maybe `group`.
-        settings: unit, ngram and weighting are used. Their id is kept as metadata of the column `fingerprint`, so that
-            the table carries it wherever it goes.
+        settings: fingerprint, unit, ngram and weighting are used, and verify and verify_ngram. The id of the first four is kept
+            as metadata of the column `fingerprint`, so that the table carries it wherever it goes.
     """
     if settings.features_column:
         folded = features_fingerprints("features")
         length = F.lit(0)
     else:
-        folded = text_fingerprints("text", unit=settings.unit, ngram=settings.ngram, weighting=settings.weighting)
+        folded = text_fingerprints(
+            "text",
+            unit=settings.unit,
+            ngram=settings.ngram,
+            weighting=settings.weighting,
+            minhash=settings.fingerprint == "minhash",
+            sketch_ngram=settings.verify_ngram if settings.sketches else None,
+        )
         length = F.coalesce(F.char_length("text"), F.lit(0))
     told = [name for name in ("id", "group") if name in documents.columns]
     return documents.select(*told, folded.alias("folded"), length.alias("length")).select(
@@ -34,6 +41,7 @@ def fingerprints(documents: DataFrame, settings: Settings) -> DataFrame:
         "length",
         F.col("folded.content").alias("content"),
         F.col("folded.low_information").alias("low_information"),
+        *([F.col("folded.sketch").alias("sketch")] if settings.sketches else []),
         *told[1:],
     )
 

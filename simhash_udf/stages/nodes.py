@@ -22,7 +22,8 @@ def nodes(fingerprints: DataFrame, settings: Settings, store: Store) -> DataFram
     """Each node once: `node` BIGINT, and `documents` BIGINT, how many it stands for; written as the table `nodes`.
 
     Where a node is more than a fingerprint there are also `fingerprint`, the columns that tell nodes of the same one apart, `id`,
-    the smallest of its documents, and `searched`, false for documents of too few features to be near others.
+    the smallest of its documents, `sketch` where documents have one, and `searched`, false for documents of too few features to
+    be near others.
 
     Args:
         fingerprints: the table `fingerprints`.
@@ -35,7 +36,11 @@ def nodes(fingerprints: DataFrame, settings: Settings, store: Store) -> DataFram
     keys = _keys(settings)
     few = F.col("features") < settings.min_features
     grouped = told.groupBy("fingerprint", *(key.alias(name) for name, key in keys.items())).agg(
-        F.count("*").alias("documents"), F.min("id").alias("id"), (~F.bool_or(few)).alias("searched")
+        F.count("*").alias("documents"),
+        F.min("id").alias("id"),
+        (~F.bool_or(few)).alias("searched"),
+        # The same for all documents of one content.
+        *([F.min("sketch").alias("sketch")] if settings.sketches else []),
     )
     return numbered(grouped, ["fingerprint", *keys], store, "nodes")
 

@@ -12,13 +12,14 @@ for the nodes that have an edge; what the check costs beyond that scan grows wit
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from simhash_udf.core.sketch import SKETCH_BITS, SKETCH_WORDS
 from simhash_udf.errors import IncompleteResult
 from simhash_udf.stages.components import Discard, Store, connected_components
 
@@ -97,6 +98,21 @@ def with_similarity(
     shipped_edges = celled.select(*cell, "node_a", "node_b", "distance", F.lit(None).cast("binary").alias("grams"))
     rows = shipped_sets.unionByName(shipped_edges).repartition(tasks, *cell).select("node_a", "node_b", "distance", "grams")
     return rows.mapInArrow(partial(_compared, measure=measure), _COMPARED)
+
+
+def with_estimated_similarity(edges: DataFrame, nodes: DataFrame) -> DataFrame:
+    """As `with_similarity`, but estimated from the sketches of the nodes: no text is read, and nothing leaves Spark.
+
+    Args:
+        edges: `node_a`, `node_b` BIGINT, `distance` INT.
+        nodes: `node` BIGINT, `sketch` ARRAY<BIGINT>, each node once.
+    """
+    a, b = (nodes.select(F.col("node").alias(f"node_{end}"), F.col("sketch").alias(f"sketch_{end}")) for end in "ab")
+    words = [F.bit_count(F.col("sketch_a")[word].bitwiseXOR(F.col("sketch_b")[word])) for word in range(SKETCH_WORDS)]
+    differing = reduce(Column.__add__, words)
+    similarity = F.greatest(F.lit(0.0), 1 - 2 * differing / F.lit(float(SKETCH_BITS)))
+    joined = edges.join(a, "node_a", "inner").join(b, "node_b", "inner")
+    return joined.select("node_a", "node_b", "distance", similarity.alias("similarity"))
 
 
 def to_sets(batches: Iterator[pa.RecordBatch], *, unit: str, ngram: int) -> Iterator[pa.RecordBatch]:

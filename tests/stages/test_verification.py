@@ -2,7 +2,9 @@ import random
 
 import pytest
 
-from simhash_udf.stages.verification import with_similarity
+from simhash_udf.core.fold import signed
+from simhash_udf.core.sketch import SKETCH_BITS, SKETCH_WORDS
+from simhash_udf.stages.verification import with_estimated_similarity, with_similarity
 
 EDGES = "node_a bigint, node_b bigint, distance int"
 
@@ -74,3 +76,16 @@ def test_no_edges_have_no_similarity(spark):
 
 def test_texts_without_tokens_are_similar_to_none(spark):
     assert measured(spark, {1: "a b", 2: None, 3: "!"}, [(1, 2, 0), (2, 3, 0)]) == [(1, 2, 0, 0.0), (2, 3, 0, 0.0)]
+
+
+def test_the_similarity_of_sketches_is_that_of_their_differing_bits(spark):
+    chance = random.Random(2)
+    sketches, edges = {0: [0] * SKETCH_WORDS}, []
+    for node, differing in enumerate([0, 1, 26, 64, 127, 128, 129, 200, SKETCH_BITS], start=1):
+        bits = sum(1 << bit for bit in chance.sample(range(SKETCH_BITS), differing))
+        sketches[node] = [signed(bits >> 64 * word & (1 << 64) - 1) for word in range(SKETCH_WORDS)]
+        edges.append((0, node, 3, max(0.0, 1 - 2 * differing / SKETCH_BITS)))
+    nodes = spark.createDataFrame(list(sketches.items()), "node bigint, sketch array<bigint>")
+    found = with_estimated_similarity(spark.createDataFrame([edge[:3] for edge in edges], EDGES), nodes)
+    assert found.dtypes == [("node_a", "bigint"), ("node_b", "bigint"), ("distance", "int"), ("similarity", "double")]
+    assert sorted(tuple(row) for row in found.collect()) == edges
