@@ -10,8 +10,8 @@ or more must be found (recall), one of 0.7 or more may be (precision).
     checked    those of them whose similarity is at least 0.75, as with --verify jaccard --min-similarity 0.75: none is wrong
     sketched   those whose sketches tell of at least 0.78, as with --verify sketch --min-similarity 0.78
 
---chance counts, in a corpus of documents with little in common, the pairs of different texts that are similar by less than 0.3, and
-how many there would be in a hundred million documents if each two are as likely to be one.
+--chance counts, in a corpus of documents with little in common, the pairs of different texts that are similar by less than 0.3,
+and how many there would be in a hundred million documents if each two are as likely to be one.
 """
 
 from __future__ import annotations
@@ -109,6 +109,11 @@ class Truth:
         order = np.argsort(keys)
         self._keys, self._similarity = keys[order], table["similarity"].to_numpy()[order]
         self.wanted = int((self._similarity >= RECALL_SIMILARITY).sum())
+
+    def similar(self, least: float) -> tuple[Any, Any]:
+        """The pairs of at least this similarity, as two arrays of places."""
+        keys = self._keys[self._similarity >= least]
+        return keys // self._documents, keys % self._documents
 
     def of(self, pairs: Pairs) -> Any:
         """The similarity of each pair, 0 where it is below what the truth holds."""
