@@ -6,8 +6,9 @@ CORPUS is Parquet with `id` and `text`, TRUTH an output of jobs/truth.py on it w
 environment with the other tools: pip install "datatrove[processing]" spacy text-dedup rensa pyarrow. Each is run as it comes
 (words, or 5-grams of words, threshold 0.7) and with 3-grams and 0.75, as the truth is counted.
 
-seconds are those of the whole process, with what Spark takes to start; `fingerprint_seconds` and `search_seconds` are the stages
-of this project's job, with writing. bytes are what is kept of a document to compare it by.
+`seconds` are, of this project, those of the whole process, with what Spark takes to start and all that the job writes; of the
+others those of their work in a process that has imported them. `fingerprint_seconds` and `search_seconds` are stages of this
+project's job, with writing. With --repeat all seconds are medians. bytes are what is kept of a document to compare it by.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpora", nargs="+", metavar="CORPUS=TRUTH")
     parser.add_argument("--peers", metavar="PYTHON", help="Python of an environment with the other tools")
-    parser.add_argument("--repeat", type=int, default=1, help="runs of each, one after another; the seconds are their median")
+    parser.add_argument("--repeat", type=int, default=1, help="how often all are run, one after another")
     given = parser.parse_args()
     rows: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for corpus, _, truth_path in (pair.partition("=") for pair in given.corpora * given.repeat):
@@ -121,8 +122,9 @@ def main() -> None:
                 rows.setdefault((Path(corpus).stem, tool, name), []).append(row)
     printed = []
     for (corpus, tool, name), runs_of_one in rows.items():
-        seconds = statistics.median(row["seconds"] for row in runs_of_one)
-        printed.append({"corpus": corpus, "tool": tool, "settings": name, **runs_of_one[0], "seconds": seconds})
+        timed = [key for key in runs_of_one[0] if key.endswith("seconds")]
+        medians = {key: round(statistics.median(row[key] for row in runs_of_one), 2) for key in timed}
+        printed.append({"corpus": corpus, "tool": tool, "settings": name, **runs_of_one[0], **medians})
     print(json.dumps(printed, indent=1))
 
 

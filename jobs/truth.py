@@ -17,9 +17,9 @@ from simhash_udf.stages.guards import check_ids
 from simhash_udf.stages.truth import truth
 
 KNOBS = [
-    "input", "output", "input_format", "id_column", "text_column", "unit", "verify_ngram", "min_similarity", "if_exists",
+    "input", "output", "input_format", "id_column", "text_column", "verify_unit", "verify_ngram", "min_similarity", "if_exists",
 ]  # fmt: skip
-TABLES = ["truth"]
+TABLES = ["truth", "compared"]
 
 
 def find_truth(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
@@ -34,8 +34,9 @@ def find_truth(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
         texts = run.store("texts", documents(source, settings))
         check_ids(texts, settings.id_column)
         similarity, ngram = settings.min_similarity, settings.verify_ngram
-        found = truth(texts, run.store, run.discard, min_similarity=similarity, unit=settings.unit, ngram=ngram)
+        found = truth(texts, run.store, run.discard, min_similarity=similarity, unit=settings.verify_unit, ngram=ngram)
         run.store("truth", found)
+        run.store("compared", texts.select("id"))
         number = texts.agg(F.count("*")).first()
         figures = {"documents": number[0] if number else 0, "pairs": run.rows("truth")}
         run.publish(figures, KNOBS, None)

@@ -22,8 +22,8 @@ from simhash_udf.stages.decisions import by_source, decisions, in_order, keep_co
 from simhash_udf.stages.documents import documents, usable_rows
 from simhash_udf.stages.fingerprints import fingerprints
 from simhash_udf.stages.guards import check_expected_pairs, check_ids, check_number_of_pairs, check_removed
-from simhash_udf.stages.nodes import edges, members, nodes, searched_fingerprints
-from simhash_udf.stages.pairs import count_pairs, count_pairs_between, pairs, with_sizes
+from simhash_udf.stages.nodes import count_pairs_of_nodes, edges, members, nodes, searched_fingerprints
+from simhash_udf.stages.pairs import count_pairs_between, pairs, with_sizes
 from simhash_udf.stages.radius import within_radius
 from simhash_udf.stages.sample import sample
 from simhash_udf.stages.search import search
@@ -33,6 +33,7 @@ from simhash_udf.tables import column
 OnPlan = Callable[[SearchPlan, DataFrame], None]
 
 SAMPLED_DOCUMENTS = 1 << 16
+BROADCAST_NODES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def deduplicate(
         counts["documents_of_few_features"] = made.where(F.col("features").between(1, settings.min_features - 1)).count()
     if settings.max_radius < 64:
         chained = store("chained", chained)
-        counts["dropped_by_chaining"] = chained.count() - chained.select("cluster").distinct().count()
+        counts["dropped_without_max_radius"] = chained.count() - chained.select("cluster").distinct().count()
         chained = within_radius(*in_order(made, chained, settings.keep_order, columns), settings.max_radius)
     clustered = store("clusters", chained)
     verified = (graph.members, graph.edges) if settings.verifies else None
@@ -168,13 +169,11 @@ def find_pairs(
         check_expected_pairs(groups, all_nodes, plan, settings)
     near = search(groups, settings.max_distance, spanning=settings.searches_spanning, plan=plan)
     found = store("fingerprint_pairs", with_sizes(near, groups))
-    graph = Graph(all_nodes, members(made, all_nodes, settings), edges(found, all_nodes, settings))
-    sized = with_sizes(graph.edges, all_nodes, "node")
-    if settings.tells_nodes_apart:
-        sized = store("edges", sized)
-        graph = Graph(all_nodes, store("members", graph.members), sized.drop("documents_a", "documents_b"))
     if not settings.searches_spanning:
-        check_number_of_pairs(count_pairs(all_nodes, sized), settings)
+        check_number_of_pairs(count_pairs_of_nodes(found, all_nodes, settings), settings)
+    graph = Graph(all_nodes, members(made, all_nodes, settings), edges(found, all_nodes, settings))
+    if settings.tells_nodes_apart:
+        graph = Graph(all_nodes, store("members", graph.members), store("edges", graph.edges))
     if settings.verifies:
         assert usable is not None
         graph = verified(graph, usable, settings, store, discard)
@@ -189,6 +188,7 @@ def verified(graph: Graph, usable: DataFrame, settings: Settings, store: Store, 
     else:
         measured = with_similarity_of_texts(graph, usable, settings, store, discard)
     measured = store("measured_edges", measured)
+    discard("unverified_gram_sets")
     alike = F.col("similarity") >= settings.min_similarity
     return Graph(graph.nodes, graph.members, measured.where(alike), measured.where(~alike))
 
@@ -197,6 +197,10 @@ def with_similarity_of_texts(graph: Graph, usable: DataFrame, settings: Settings
     """The edges with the similarity of their texts, which are read again for the nodes that have an edge."""
     ends = [graph.edges.select(F.col(name).alias("node")) for name in ("node_a", "node_b")]
     concerned = ends[0].unionAll(ends[1]).distinct().join(graph.nodes.select("node", F.col("id").alias("told")), "node", "inner")
+    concerned = store("checked_nodes", concerned)
+    if concerned.count() <= BROADCAST_NODES:
+        # Else the texts of the whole corpus are shuffled to meet the few that are wanted.
+        concerned = F.broadcast(concerned)
     texts = usable.select(column(settings.id_column).alias("id"), column(settings.text_column).alias("text"))
     texts = texts.join(concerned, F.col("id") == F.col("told"), "inner").select("node", "text")
     return with_similarity(
@@ -204,7 +208,7 @@ def with_similarity_of_texts(graph: Graph, usable: DataFrame, settings: Settings
         texts,
         *apart("unverified", store, discard),
         measure=settings.verify,
-        unit=settings.unit,
+        unit=settings.verify_unit,
         ngram=settings.verify_ngram,
     )
 
@@ -227,8 +231,8 @@ def plan_of_corpus(source: DataFrame, settings: Settings) -> tuple[SearchPlan, D
     if number > SAMPLED_DOCUMENTS:
         some = every.where(F.xxhash64("id") < F.lit(round(SAMPLED_DOCUMENTS / number * 2**64) - 2**63))
     made = fingerprints(some, settings).localCheckpoint()
-    taken = sample(made, settings.max_distance)
+    taken = sample(made.where(F.col("features") >= settings.min_features), settings.max_distance)
     growth = number / max(1, made.count())
     rows = round(taken.rows * growth)
     whole = Sample(rows, taken.fingerprints, taken.near_pairs * growth**2)
-    return plan_search(rows, settings.max_distance, sample=whole, spanning=settings.pairs == "spanning"), made
+    return plan_search(rows, settings.max_distance, sample=whole, spanning=settings.searches_spanning), made

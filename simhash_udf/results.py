@@ -108,12 +108,7 @@ def read_truth(spark: SparkSession, settings: Settings, pairs: DataFrame) -> Dat
     Raises:
         InputError: a path is missing or unreadable, a column is missing, ids are of another type, or a pair comes twice.
     """
-    paths = []
-    for given in settings.truth:
-        for path in (expand if local_path(given) else expand_remote)(given):
-            is_run = path_is_directory(path) and MANIFEST in (names_in(path) or [])
-            paths.append(as_literal_glob(table_path(path, "truth") if is_run else path))
-    frame = read_files(spark.read.parquet, paths, "parquet")
+    frame = read_files(spark.read.parquet, [as_literal_glob(path) for path, _ in _truth_paths(settings)], "parquet")
     types = dict(frame.dtypes)
     wanted = dict(pairs.dtypes)
     for name in ("id_a", "id_b"):
@@ -132,6 +127,40 @@ def read_truth(spark: SparkSession, settings: Settings, pairs: DataFrame) -> Dat
     if twice:
         raise InputError(f"the truth has the pair of {twice[0]['id_a']!r} and {twice[0]['id_b']!r} more than once; name it once")
     return true
+
+
+def documents_of_truth(spark: SparkSession, settings: Settings) -> DataFrame | None:
+    """The documents that all true pairs are known of: `id`; None where the truth does not say.
+
+    Raises:
+        InputError: the truth is that of a run which left out pairs that the settings call true, or of several runs.
+    """
+    paths = _truth_paths(settings)
+    run = paths[0][1]
+    if len(paths) > 1 and any(run for _, run in paths):
+        raise InputError(
+            f"the truth is that of {len(paths)} runs, and which documents of two of them are similar is not known; give one"
+        )
+    if run is None:
+        return None
+    least = read_manifest(run)["settings"]["min-similarity"]
+    asked = min(settings.recall_similarity, settings.precision_similarity)
+    if least > asked:
+        raise InputError(
+            f"the truth {run!r} has only pairs of similarity {least} or more, and those of {asked} or more are asked for; "
+            f"make it with --min-similarity {asked}, or raise --recall-similarity and --precision-similarity"
+        )
+    return read_files(spark.read.parquet, [as_literal_glob(table_path(run, "compared"))], "parquet")
+
+
+def _truth_paths(settings: Settings) -> list[tuple[str, str | None]]:
+    """Where the true pairs are, and the run that found them, if one did."""
+    paths: list[tuple[str, str | None]] = []
+    for given in settings.truth:
+        for path in (expand if local_path(given) else expand_remote)(given):
+            is_run = path_is_directory(path) and MANIFEST in (names_in(path) or [])
+            paths.append((table_path(path, "truth"), path) if is_run else (path, None))
+    return paths
 
 
 def _settings_ids(files: list[str]) -> list[tuple[str | None, str]]:

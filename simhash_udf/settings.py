@@ -41,7 +41,7 @@ class Settings:
         SettingsError: a value has the wrong type or is out of range; the message names the knob and what it may be.
 
     >>> Settings(max_distance=8).fingerprint_id
-    'simhash64-v1/word/2/log'
+    'simhash64-v1/word/2/binary'
     """
 
     input: tuple[str, ...] = _knob((), "Documents to read: files, directories or globs.", unit="PATH")
@@ -84,6 +84,9 @@ class Settings:
         ("none", "sketch", *MEASURES),
     )
     min_similarity: float = _knob(0.8, "Least similarity of a pair, 0 to 1, where --verify asks for one.", unit="S")
+    verify_unit: str = _knob(
+        "word", "What n-grams for --verify are made of: tokens, or characters of the normalised text.", UNITS
+    )
     verify_ngram: int = _knob(3, "How many consecutive units make an n-gram for --verify.", unit="N")
     max_pairs: int = _knob(100_000_000, "Stop before writing more document pairs than this.", unit="N")
     keep: str = _knob(
@@ -205,9 +208,15 @@ class Settings:
         return bool(self.within or self.min_features or self.verifies)
 
     @property
+    def needs_all_pairs(self) -> tuple[str, ...]:
+        """The flags that leave out some pairs afterwards, so that edges that connect would not be enough of a search."""
+        given = {"--within": self.within, "--verify": self.verifies, "--also-at": self.also_at}
+        return tuple(name for name, value in given.items() if value)
+
+    @property
     def searches_spanning(self) -> bool:
-        """Whether edges that connect are enough of a search: not where some pairs are left out afterwards."""
-        return self.pairs == "spanning" and not (self.within or self.verifies or self.also_at)
+        """Whether the search gives edges that connect, not all pairs."""
+        return self.pairs == "spanning" and not self.needs_all_pairs
 
     @property
     def smaller_distances(self) -> tuple[int, ...]:

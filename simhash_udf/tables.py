@@ -25,7 +25,10 @@ TABLES: dict[str, dict[str, tuple[str, str]]] = {
         "features": ("int", "number of distinct features; 0 without"),
         "length": ("int", "characters of the text; 0 where features were given or the text is null"),
         "content": ("bigint", "hash of the normalised text, or of the features: equal where they are; NULL without features"),
-        "low_information": ("boolean", "whether one feature has more than half of the weight; NULL without features"),
+        "low_information": (
+            "boolean",
+            "whether one feature occurs (if given: weighs) more than all others together; NULL without",
+        ),
         "sketch": ("array<bigint>", "256 bits that tell of the similarity of n-grams; only with --verify sketch"),
         "group": ("any", "the document's value in the column that --within names; only with it"),
     },
@@ -33,7 +36,7 @@ TABLES: dict[str, dict[str, tuple[str, str]]] = {
         "fingerprint_a": ("bigint", "the smaller fingerprint, as a signed number"),
         "fingerprint_b": ("bigint", "the larger fingerprint"),
         "distance": ("int", "their Hamming distance, at least 1"),
-        "documents_a": ("bigint", "documents that have the smaller fingerprint"),
+        "documents_a": ("bigint", "documents that have the smaller fingerprint (and --min-features)"),
         "documents_b": ("bigint", "documents that have the larger one"),
     },
     "pairs": {
@@ -65,6 +68,7 @@ TABLES: dict[str, dict[str, tuple[str, str]]] = {
         "id_b": ("id", "the larger id"),
         "similarity": ("double", "Jaccard similarity of the two texts' n-grams"),
     },
+    "compared": {"id": ("id", "id of a document that was compared with all others for the truth")},
     "kept": {},
 }
 

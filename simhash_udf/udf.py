@@ -81,14 +81,14 @@ def simhash_features(features: Column | str) -> Column:
 
 
 def text_fingerprints(
-    text: Column | str, *, unit: str, ngram: int, weighting: str, minhash: bool = False, sketch_ngram: int | None = None
+    text: Column | str, *, unit: str, ngram: int, weighting: str, minhash: bool = False, sketch: tuple[str, int] | None = None
 ) -> Column:
     """As `simhash`, as a struct of all that `Folded` has: `fingerprint`, `features`, `content` and `low_information`.
 
     Args:
         text, unit, ngram, weighting: as for `simhash`.
         minhash: whether the fingerprint is a sketch of one word of the set of features, and no SimHash.
-        sketch_ngram: where given, there is also `sketch`, that of the set of n-grams of so many units.
+        sketch: where given, a unit and an n: there is also `sketch`, that of the set of n-grams of so many units.
     """
     voted = _text_kernel(unit, ngram, weighting)
 
@@ -96,11 +96,11 @@ def text_fingerprints(
         folded = voted(texts)
         if minhash:
             folded = folded._replace(fingerprint=minhash_batch(texts, unit=unit, ngram=ngram))
-        if sketch_ngram is not None:
-            folded = folded._replace(sketch=sketch_batch(texts, unit=unit, ngram=sketch_ngram))
+        if sketch is not None:
+            folded = folded._replace(sketch=sketch_batch(texts, unit=sketch[0], ngram=sketch[1]))
         return folded
 
-    return _as_udf(kernel, _FOLDED if sketch_ngram is None else _SKETCHED, _TEXT)(_as_bytes(text))
+    return _as_udf(kernel, _FOLDED if sketch is None else _SKETCHED, _TEXT)(_as_bytes(text))
 
 
 def features_fingerprints(features: Column | str) -> Column:

@@ -15,9 +15,13 @@ def spark(tmp_path_factory):
     session = (
         SparkSession.builder.master("local[2,4]")
         .appName("tests")
-        # Few rows need few tasks; a default of 200 would be most of the suite's time.
+        # Few rows need few tasks; a default of 200 would be most of the suite's time. Nor do they repay compiling each plan: only
+        # those tests that start a job as a user does, and some that say so, have it compiled.
         .config("spark.sql.shuffle.partitions", "3")
         .config("spark.default.parallelism", "2")
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")

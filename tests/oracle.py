@@ -74,7 +74,7 @@ def elect(weighted):
     return sum(1 << j for j in range(64) if totals[j] > 0)
 
 
-def fingerprint(text, unit="word", ngram=2, weighting="log"):
+def fingerprint(text, unit="word", ngram=2, weighting="binary"):
     weigh = {"tf": float, "log": lambda count: 1 + math.log(count), "binary": lambda count: 1.0}[weighting]
     return elect([(feature, weigh(count)) for feature, count in Counter(features(text, unit, ngram)).items()])
 

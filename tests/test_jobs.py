@@ -138,7 +138,9 @@ def test_fingerprints_of_other_settings_are_not_compared(spark, parquet, tmp_pat
     for ngram in (1, 2):
         fingerprint(spark, Settings(input=str(parquet), output=f"{tmp_path}/{ngram}", ngram=ngram), False)
     both = Settings(input=(f"{tmp_path}/1", f"{tmp_path}/2"), output=f"{tmp_path}/out")
-    with pytest.raises(InputError, match=r"different settings cannot be compared.*/1/runs/.*word/1/log.*/2/runs/.*word/2/log"):
+    with pytest.raises(
+        InputError, match=r"different settings cannot be compared.*/1/runs/.*word/1/binary.*/2/runs/.*word/2/binary"
+    ):
         pairs(spark, both, False)
 
 
@@ -148,7 +150,7 @@ def test_files_of_one_input_that_were_made_with_other_settings_are_not_compared(
         fingerprint(spark, Settings(input=str(parquet), output=f"{tmp_path}/{ngram}", ngram=ngram), False)
         for part in Path(table_path(f"{tmp_path}/{ngram}", "fingerprints")).glob("*.parquet"):
             part.rename(tmp_path / "in" / f"{ngram}-{part.name}")
-    with pytest.raises(InputError, match=r"different settings.*/in/1-.*word/1/log.*/in/2-.*word/2/log"):
+    with pytest.raises(InputError, match=r"different settings.*/in/1-.*word/1/binary.*/in/2-.*word/2/binary"):
         pairs(spark, Settings(input=f"{tmp_path}/in", output=f"{tmp_path}/out"), False)
 
 
@@ -161,7 +163,7 @@ def test_the_manifest_of_pairs_says_what_their_fingerprints_were_made_with_and_n
         fingerprint(spark, made, False)
     pairs(spark, Settings(input=f"{tmp_path}/prints*", output=f"{tmp_path}/out", max_distance=3), False)
     manifest = read_manifest(f"{tmp_path}/out")
-    assert manifest["settings_id"] == "simhash64-v1/char/5/log"
+    assert manifest["settings_id"] == "simhash64-v1/char/5/binary"
     assert set(manifest["settings"]) == {"input", "output", "id-column", "max-distance", "pairs", "max-pairs", "if-exists"}
     assert "max-distance" not in read_manifest(f"{tmp_path}/prints0")["settings"]
 
@@ -354,7 +356,9 @@ def test_an_output_over_inside_or_around_the_input_is_refused_before_anything_is
 def test_a_dry_run_says_what_it_would_do_and_writes_nothing(spark, parquet, tmp_path, capsys, job):
     job(spark, Settings(input=str(parquet), output=f"{tmp_path}/out"), True)
     shown = capsys.readouterr().out
-    assert all(word in shown for word in ("simhash64-v1/word/2/log", str(parquet), "id                string", "fingerprints/"))
+    assert all(
+        word in shown for word in ("simhash64-v1/word/2/binary", str(parquet), "id                string", "fingerprints/")
+    )
     assert "input of 120 rows" in shown
     assert ("chance pairs" in shown) is (job is dedup)
     assert list(tmp_path.iterdir()) == []
@@ -364,8 +368,8 @@ def test_a_dry_run_of_pairs_names_the_settings_of_the_fingerprints_read(spark, p
     fingerprint(spark, Settings(input=str(parquet), output=f"{tmp_path}/prints", ngram=3), False)
     pairs(spark, Settings(input=f"{tmp_path}/prints", output=f"{tmp_path}/out"), True)
     shown = capsys.readouterr().out
-    assert "simhash64-v1/word/3/log" in shown
-    assert "simhash64-v1/word/2/log" not in shown
+    assert "simhash64-v1/word/3/binary" in shown
+    assert "simhash64-v1/word/2/binary" not in shown
     assert "seconds expected" in shown
     assert not (tmp_path / "out").exists()
 
@@ -436,6 +440,32 @@ def test_a_result_is_held_against_the_truth(spark, parquet, tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="has no manifest"):
         evaluate(spark, Settings(input=(str(tmp_path / "empty"),), truth=(true,), output=quality + "2"), False)
+
+
+def test_only_documents_that_the_truth_knows_count(spark, parquet, tmp_path, caplog):
+    caplog.set_level("INFO")
+    table = pq.read_table(parquet)
+    some = tmp_path / "some.parquet"
+    pq.write_table(table.slice(0, 60), some)
+    names = ("result", "part", "truth", "quality", "quality of part", "low", "other")
+    result, part, true, quality, of_part, low, other = (str(tmp_path / name) for name in names)
+    dedup(spark, Settings(input=(str(parquet),), output=result, max_distance=8, max_radius=8), False)
+    dedup(spark, Settings(input=(str(some),), output=part, max_distance=8), False)
+    find_truth(spark, Settings(input=(str(some),), output=true, min_similarity=0.7), False)
+    assert len(read(true, "compared")) == 60
+    evaluate(spark, Settings(input=(result,), truth=(true,), output=quality), False)
+    assert "made with --max-radius" in caplog.text
+    caplog.clear()
+    evaluate(spark, Settings(input=(part,), truth=(true,), output=of_part), False)
+    assert "--max-radius" not in caplog.text
+    assert read_report(quality)["quality"] == read_report(of_part)["quality"]
+    assert 0 < read_report(of_part)["quality"][-1]["found"] < len(pairs_of(result))
+    find_truth(spark, Settings(input=(str(some),), output=low, min_similarity=0.8), False)
+    with pytest.raises(InputError, match=r"only pairs of similarity 0.8 or more, and those of 0.7 .* --min-similarity 0.7"):
+        evaluate(spark, Settings(input=(result,), truth=(low,), output=other), False)
+    with pytest.raises(InputError, match="that of 2 runs"):
+        evaluate(spark, Settings(input=(result,), truth=(true, low), output=other), False)
+    evaluate(spark, Settings(input=(result,), truth=(low,), output=other, precision_similarity=0.8), False)
 
 
 def test_a_truth_that_cannot_serve_is_refused(spark, parquet, tmp_path):

@@ -9,6 +9,7 @@ from simhash_udf.errors import InputError, TooManyPairs, TooManyRemoved
 from simhash_udf.pipeline import deduplicate, plan_of_corpus
 from simhash_udf.report import report
 from simhash_udf.settings import Settings
+from simhash_udf.stages.guards import check_removed
 from tests.corpus import BODY, brute_force_pairs, components, corpus, edited, random_text
 from tests.oracle import sketch
 
@@ -73,6 +74,7 @@ def test_the_test_corpus_has_pairs_at_many_distances():
     [
         (1, {"spark.sql.adaptive.enabled": "false"}),
         (2, {"spark.sql.ansi.enabled": "false"}),
+        (2, {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}),
         (7, {"spark.sql.execution.arrow.maxRecordsPerBatch": "2", "spark.sql.shuffle.partitions": "7"}),
     ],
 )
@@ -107,6 +109,47 @@ def test_too_many_near_pairs_stop_the_run_before_any_is_written(documents, monke
     with pytest.raises(TooManyPairs, match=r"make at least \d+ pairs .*more than max-pairs, 3; use --pairs spanning"):
         deduplicate(documents, Settings(max_pairs=3), store)
     assert stored == ["fingerprints", "nodes"]
+
+
+@pytest.mark.parametrize("more", [{"verify": "sketch"}, {"verify": "jaccard", "within": "half"}, {"within": "half"}])
+def test_too_many_pairs_of_one_fingerprint_stop_the_run_before_any_is_written(spark, documents, more):
+    # Words in another order: one fingerprint, and many texts.
+    rows = [(f"e{i}", " ".join(random.Random(i).sample(BODY.split()[:12], 12)), i % 2) for i in range(60)]
+    frame = spark.createDataFrame(rows, "id string, text string, half int")
+    stored = []
+
+    def store(name, table):
+        stored.append(name)
+        return table.localCheckpoint()
+
+    number = 2 * (30 * 29 // 2) if "within" in more else 60 * 59 // 2
+    pairs = [frame, Settings(ngram=1, max_pairs=number - 1, **more), store]
+    with pytest.raises(
+        TooManyPairs, match=rf"the documents make {number:,} pairs .*{number:,} at distance 0.*without {flags_of(more)}"
+    ):
+        deduplicate(*pairs)
+    assert not {"edges", "members", "pairs"} & set(stored)
+    assert near_duplicates(frame, ngram=1, max_pairs=number, max_removed=1.0, **more).pairs.count() <= number
+
+
+def flags_of(more):
+    return ", ".join(f"--{name}" for name in ("within", "verify") if name in more)
+
+
+@pytest.mark.parametrize("within", ["", "half"])
+def test_pairs_are_counted_before_texts_are_checked_as_they_are_found_without_a_check(spark, documents, within):
+    frame = documents.withColumn("half", F.col("id") < "d060")
+    number = near_duplicates(frame, max_distance=10, within=within).pairs.count()
+    near_duplicates(frame, max_distance=10, within=within, verify="sketch", min_features=30, max_pairs=number)
+    with pytest.raises(TooManyPairs, match=rf"make {number:,} pairs"):
+        near_duplicates(frame, max_distance=10, within=within, verify="sketch", max_pairs=number - 1)
+
+
+def test_a_plan_before_a_run_is_that_of_the_run(spark, documents):
+    # Where texts are checked, all pairs are searched.
+    for more in ({"pairs": "spanning"}, {"pairs": "spanning", "verify": "sketch"}, {"min_features": 60}):
+        planned, _ = plan_of_corpus(documents, Settings(max_distance=8, **more))
+        assert planned == near_duplicates(documents, max_distance=8, **more).plan
 
 
 def test_a_plan_from_a_sample_of_documents_expects_what_there_is(documents, monkeypatch):
@@ -303,6 +346,10 @@ def test_pairs_that_are_not_similar_in_their_texts_are_left_out(spark):
     for row in checked.decisions.where("not kept").collect():
         near = tuple(sorted((row["id"], row["keeper"]))) in expected
         assert (row["reason"] == "chained") == (not near)
+    of_characters = near_duplicates(frame, unit="char", ngram=6, max_distance=12, verify="jaccard", min_similarity=0.6).pairs
+    by_pair = {(row["id_a"], row["id_b"]): row["similarity"] for row in of_characters.collect()}
+    # What is checked does not depend on what fingerprints are made of.
+    assert by_pair == pytest.approx({pair: jaccard_of(texts[pair[0]], texts[pair[1]]) for pair in by_pair})
     spanning = near_duplicates(frame, max_distance=12, verify="jaccard", min_similarity=0.6, pairs="spanning")
     assert everything(spanning)["decisions"] == everything(checked)["decisions"]
 
@@ -360,7 +407,7 @@ def test_a_radius_keeps_what_only_a_chain_would_drop(spark, documents):
     assert dropped
     assert all((prints[row["id"]] ^ prints[row["keeper"]]).bit_count() == row["distance"] <= 4 for row in dropped)
     figures = report(cut, 0, cut.kept.count())
-    assert figures["dropped_by_chaining"] == found.decisions.where("not kept").count() > len(dropped) == figures["dropped"]
+    assert figures["dropped_without_max_radius"] == found.decisions.where("not kept").count() > len(dropped) == figures["dropped"]
     assert report(near_duplicates(documents, max_distance=10, max_radius=0), 0, _kept_at(documents, 0))["dropped"] > 0
 
 
@@ -375,7 +422,11 @@ def test_smaller_distances_are_told_from_one_search(documents):
     assert len(set(expected.values())) == 3
 
 
-def test_a_run_that_would_drop_more_than_allowed_stops_before_the_kept_documents(documents):
+def decided_of(spark, dropped, documents):
+    return spark.range(documents).select((F.col("id") >= dropped).alias("kept"), F.lit("unique").alias("reason"))
+
+
+def test_a_run_that_would_drop_more_than_allowed_stops_before_the_kept_documents(spark, documents):
     stored = []
 
     def store(name, table):
@@ -389,6 +440,10 @@ def test_a_run_that_would_drop_more_than_allowed_stops_before_the_kept_documents
         deduplicate(documents, Settings(max_removed=0.01), store)
     assert "kept" not in stored
     share = dropped / documents.count()
+    check_removed(decided_of(spark, 57, 100), 0.57)
+    check_removed(decided_of(spark, 29, 100), 0.29)
+    with pytest.raises(TooManyRemoved, match=r"57 of 100 .*57.0%, more than max-removed, 56.9%"):
+        check_removed(decided_of(spark, 57, 100), 0.569)
     assert near_duplicates(documents, max_removed=share).kept.count() == documents.count() - dropped
 
 

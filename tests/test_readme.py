@@ -27,6 +27,15 @@ def test_the_python_at_the_prompt_gives_what_the_readme_shows():
     assert doctest.testfile(str(ROOT / "README.md"), module_relative=False).failed == 0
 
 
+@pytest.mark.parametrize("page", ["README.md", "DESIGN.md", "CONTRIBUTING.md", "docs/quality.md", "docs/scale.md"])
+def test_the_pages_that_a_page_links_to_are_there(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    linked = [target for target in re.findall(r"\]\(([^)#]+)", text) if "://" not in target]
+    assert all(((ROOT / page).parent / target).exists() for target in linked), linked
+    named = re.findall(r"`((?:docs|benchmarks|conf|jobs|tools|tests|simhash_udf)/[\w./-]+\.\w+)`", text)
+    assert all((ROOT / name).exists() for name in named), named
+
+
 def test_the_make_targets_of_the_readme_are_there():
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     assert {"demo", "test", "setup"} <= set(re.findall(r"make ([a-z]+)", README)) & targets

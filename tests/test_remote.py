@@ -117,7 +117,7 @@ def test_remote_fingerprints_of_finished_runs_are_compared(spark, remote, given)
         fingerprint(spark, Settings(input=f"{remote.uri}/{name}.jsonl", output=f"{remote.uri}/{name}"), False)
         (remote.inside / f"{name}.jsonl").unlink()
     pairs(spark, Settings(input=f"{remote.uri}/{given}", output=f"{remote.uri}/out"), False)
-    assert read_manifest(f"{remote.uri}/out")["settings_id"] == "simhash64-v1/word/2/log"
+    assert read_manifest(f"{remote.uri}/out")["settings_id"] == "simhash64-v1/word/2/binary"
     assert read_manifest(f"{remote.uri}/out")["tables"]["pairs"]["rows"] == len(names) * (2 * len(names) - 1)
 
 

@@ -14,7 +14,7 @@ def write_run(spark, output, value, **settings):
         run.store("pairs", spark.createDataFrame([(value, 1)], "id_a int, id_b int"))
         run.store("between", spark.createDataFrame([(1,)], "x int"))
         assert (output / "runs" / run.id / "_work" / "between").is_dir()
-        run.publish({"pairs": value}, ["max_distance", "input"], "simhash64-v1/word/2/log")
+        run.publish({"pairs": value}, ["max_distance", "input"], "simhash64-v1/word/2/binary")
     return run
 
 
@@ -37,7 +37,7 @@ def test_a_finished_run_leaves_its_tables_report_and_manifest(spark, tmp_path):
     assert manifest["report"] == f"runs/{run.id}/report.json"
     assert manifest["tables"] == {"pairs": {"path": f"runs/{run.id}/pairs", "rows": 1, "schema": {"id_a": "int", "id_b": "int"}}}
     assert manifest["settings"] == {"max-distance": 6, "input": []}
-    assert manifest["settings_id"] == "simhash64-v1/word/2/log"
+    assert manifest["settings_id"] == "simhash64-v1/word/2/binary"
     assert {"python", "spark", "simhash-udf", "numba"} <= manifest["versions"].keys()
     report = read_report(str(tmp_path / "out"))
     assert (report["run"], report["pairs"]) == (run.id, 1)

@@ -13,7 +13,7 @@ TEMPLATE = Path(__file__).parent.parent / "conf" / "dedup.toml"
 
 def test_defaults_are_what_the_readme_says():
     settings = Settings()
-    assert (settings.unit, settings.ngram, settings.weighting, settings.max_distance) == ("word", 2, "log", 6)
+    assert (settings.unit, settings.ngram, settings.weighting, settings.max_distance) == ("word", 2, "binary", 6)
     assert (settings.pairs, settings.max_pairs, settings.on_bad_input, settings.if_exists) == ("all", 100_000_000, "fail", "fail")
 
 

@@ -46,18 +46,18 @@ def test_text_udfs_equal_the_kernel_at_every_batch_size(frame, spark_conf, flavo
 
 
 def test_udfs_with_the_number_of_features_equal_the_kernel(frame, flavour):
-    found = [tuple(row) for row in collected(frame, module.text_fingerprints("text", unit="word", ngram=2, weighting="log"))]
+    found = [tuple(row) for row in collected(frame, module.text_fingerprints("text", unit="word", ngram=2, weighting="binary"))]
     columns = fingerprint_batch(pa.array(TEXTS))._asdict()
     assert columns.pop("sketch") is None
     assert found == list(zip(*(column.to_pylist() for column in columns.values()), strict=True))
 
 
 def test_udfs_with_minhash_and_sketch_equal_the_kernels(frame, flavour):
-    column = module.text_fingerprints("text", unit="word", ngram=2, weighting="log", minhash=True, sketch_ngram=1)
+    column = module.text_fingerprints("text", unit="word", ngram=2, weighting="log", minhash=True, sketch=("char", 4))
     found = [row.asDict() for row in collected(frame, column)]
     texts = pa.array(TEXTS)
     assert [row["fingerprint"] for row in found] == minhash_batch(texts, unit="word", ngram=2).to_pylist()
-    assert [row["sketch"] for row in found] == sketch_batch(texts, unit="word", ngram=1).to_pylist()
+    assert [row["sketch"] for row in found] == sketch_batch(texts, unit="char", ngram=4).to_pylist()
     assert [row["content"] for row in found] == fingerprint_batch(texts).content.to_pylist()
 
 

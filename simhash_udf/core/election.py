@@ -122,8 +122,7 @@ def _elect(hashes: Any, counts: Any, features: int, weighting: int, planes: Any,
     batch = np.empty(8, np.uint64)
     largest, waiting, total = np.int64(1), 0, np.int64(0)
     if weighting != _BINARY:
-        for i in range(features):
-            largest = max(largest, np.int64(counts[i]))
+        largest = np.int64(counts[:features].max())
     shift = weight_shift(_weight(largest, weighting))
     planes[: min(largest + 1, _SLICED_COUNTS)] = 0
     for i in range(features):
@@ -160,13 +159,13 @@ def _elect(hashes: Any, counts: Any, features: int, weighting: int, planes: Any,
     for j in range(64):
         if 2 * in_favour[j] > total:
             fingerprint |= np.uint64(1) << np.uint64(j)
-    return fingerprint, 2 * fixed_weight(_weight(largest, weighting), shift) > total
+    return fingerprint
 
 
 @njit(cache=True)
 def fingerprint_texts(data: Any, offsets: Any, valid: Any, characters: bool, ngram: int, weighting: int, unicode: Tables) -> Any:
     """What `Folded` has, of UTF-8 texts: fingerprints (uint64), numbers of distinct features (int64, 0 for none), hashes of the
-    normalised texts (uint64), and whether one feature outweighs all others (bool).
+    normalised texts (uint64), and whether one feature occurs more often than all others (bool).
 
     Text i is `data[offsets[i] : offsets[i + 1]]` where `valid[i]`; `weighting` is a place in `WEIGHTINGS`.
     """
@@ -195,9 +194,9 @@ def fingerprint_texts(data: Any, offsets: Any, valid: Any, characters: bool, ngr
         if grams > len(hashes):
             hashes, counts = np.empty(2 * grams, np.uint64), np.empty(2 * grams, np.int32)
         distinct, content = _count_features(buffer, starts, grams, span, gap, table[:capacity], hashes, counts)
-        elected = _elect(hashes, counts, distinct, weighting, planes, in_favour, seen)
-        fingerprints[document], outweighed[document] = elected
+        fingerprints[document] = _elect(hashes, counts, distinct, weighting, planes, in_favour, seen)
         features[document], contents[document] = distinct, content
+        outweighed[document] = 2 * np.int64(counts[:distinct].max()) > grams
     return fingerprints, features, contents, outweighed
 
 

@@ -17,7 +17,7 @@ from simhash_udf.core.xxh64 import SEED
 from simhash_udf.errors import InputError, SettingsError
 
 UNITS = ("word", "char")
-DEFAULT_UNIT, DEFAULT_NGRAM, DEFAULT_WEIGHTING = "word", 2, "log"
+DEFAULT_UNIT, DEFAULT_NGRAM, DEFAULT_WEIGHTING = "word", 2, "binary"
 LARGEST_NGRAM = 100
 
 
@@ -28,7 +28,7 @@ class Folded(NamedTuple):
     features: int32, how many distinct features it has; 0 for none.
     content: int64, a hash of the normalised text, or of the weighted features: equal where these are equal, and else but for
         a chance of 2^-64. Null without features.
-    low_information: bool, whether one feature has more than half of the weight, so that the fingerprint is little but its hash.
+    low_information: bool, whether one feature occurs more often than all others together, or of given features weighs more.
         Null without features.
     sketch: list of int64, of `core.sketch.sketch_batch`; None where nobody asked for it.
     """

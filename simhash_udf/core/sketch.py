@@ -2,7 +2,8 @@
 
 Bit i of a sketch is one bit of the n-gram that comes first in the i-th random order of all n-grams. Two sets of Jaccard
 similarity J have the same first n-gram with probability J, and else bits that agree by chance, so that a bit differs with
-probability (1 - J) / 2 (Li and Koenig 2010, "b-bit minwise hashing", with b = 1).
+probability (1 - J) / 2 (Li and Koenig 2010, "b-bit minwise hashing", with b = 1). Of n bits of which d differ the estimate is
+1 - 2 d / n, with a standard deviation of sqrt((1 - J^2) / n): .037 at J = .8 with 256 bits.
 
 The random orders cost one hash an n-gram rather than one for each bit: an n-gram falls into one bin of a round, and is first in a
 bin where no other n-gram of an earlier round, or of the same round with a smaller value, falls into it. Rounds go on until no
@@ -129,14 +130,3 @@ def minhash_batch(texts: pa.Array, *, unit: str, ngram: int) -> pa.Array:
     """Sketches of one word, to be fingerprints: int64 (two's complement), null for a text without tokens."""
     sketches, told = sketch_words(texts, unit=unit, ngram=ngram, words=1)
     return pa.array(sketches[:, 0].view(np.int64), mask=~told)
-
-
-def estimated_similarity(differing: int, bits: int = SKETCH_BITS) -> float:
-    """The Jaccard similarity that sketches with so many differing bits tell of, 0 to 1.
-
-    Its standard deviation is sqrt((1 - J^2) / bits) where J is the similarity: .037 at .8 with 256 bits.
-
-    >>> estimated_similarity(32)
-    0.75
-    """
-    return max(0.0, 1.0 - 2.0 * differing / bits)

@@ -112,6 +112,19 @@ def evaluation(
     return made
 
 
+def pairs_among(pairs: DataFrame, documents: DataFrame) -> DataFrame:
+    """Those pairs of which both documents are among these.
+
+    Args:
+        pairs: `id_a`, `id_b` and others.
+        documents: `id`, each once.
+    """
+    among = pairs
+    for end in ("id_a", "id_b"):
+        among = among.join(documents.select(F.col("id").alias(end)), end, "left_semi")
+    return among.select(*pairs.columns)
+
+
 def _clusters(pairs: DataFrame, documents: DataFrame, store: Store, discard: Discard, name: str) -> DataFrame:
     """`node`, `component` of all documents documents."""
     a = documents.select(F.col("id").alias("id_a"), F.col("node").alias("node_a"))

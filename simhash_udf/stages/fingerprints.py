@@ -17,8 +17,8 @@ def fingerprints(documents: DataFrame, settings: Settings) -> DataFrame:
 
     Args:
         documents: `id` with `text`, or with `features`, as the documents stage makes them, and maybe `group`.
-        settings: fingerprint, unit, ngram and weighting are used, and verify and verify_ngram. The id of the first four is kept
-            as metadata of the column `fingerprint`, so that the table carries it wherever it goes.
+        settings: fingerprint, unit, ngram and weighting are used, and verify with its unit and ngram. The id of the first four is
+            kept as metadata of the column `fingerprint`, so that the table carries it wherever it goes.
     """
     if settings.features_column:
         folded = features_fingerprints("features")
@@ -30,7 +30,7 @@ def fingerprints(documents: DataFrame, settings: Settings) -> DataFrame:
             ngram=settings.ngram,
             weighting=settings.weighting,
             minhash=settings.fingerprint == "minhash",
-            sketch_ngram=settings.verify_ngram if settings.sketches else None,
+            sketch=(settings.verify_unit, settings.verify_ngram) if settings.sketches else None,
         )
         length = F.coalesce(F.char_length("text"), F.lit(0))
     told = [name for name in ("id", "group") if name in documents.columns]

@@ -58,10 +58,12 @@ def check_number_of_pairs(counted: DataFrame, settings: Settings, what: str = "t
     total = sum(int(row["pairs"]) for row in rows)
     if total > settings.max_pairs:
         by_distance = ", ".join(f"{int(row['pairs']):,} at distance {row['distance']}" for row in sorted(rows))
-        spanning = "--pairs spanning, which gives the same clusters with few pairs, or "
+        spanning = "--pairs spanning, which gives the same clusters with few pairs"
+        if settings.needs_all_pairs:
+            spanning += f" (without {', '.join(settings.needs_all_pairs)}, for which all pairs must be searched)"
         raise TooManyPairs(
-            f"{what} {total:,} pairs ({by_distance}), more than max-pairs, {settings.max_pairs:,}; use "
-            f"{'' if settings.pairs == 'spanning' else spanning}a larger --max-pairs, or a smaller --max-distance"
+            f"{what} {total:,} pairs ({by_distance}), more than max-pairs, {settings.max_pairs:,}; use {spanning}, or a larger "
+            "--max-pairs, or a smaller --max-distance"
         )
 
 
@@ -69,7 +71,8 @@ def check_removed(decided: DataFrame, most: float) -> None:
     """Raise TooManyRemoved where a larger share of the documents than `most` would be dropped."""
     rows = decided.groupBy("reason", "kept").count().collect()
     documents, dropped = sum(row["count"] for row in rows), sum(row["count"] for row in rows if not row["kept"])
-    if dropped > most * documents:
+    # Dividing rounds as the share that was given did; most * documents may round below a whole number.
+    if dropped / documents > most:
         reasons = ", ".join(f"{row['count']:,} {row['reason']}" for row in sorted(rows) if not row["kept"])
         raise TooManyRemoved(
             f"{dropped:,} of {documents:,} documents would be dropped ({reasons}), {dropped / documents:.1%}, more than "

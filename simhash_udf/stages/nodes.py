@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from simhash_udf.settings import Settings
 from simhash_udf.stages.components import Store
 from simhash_udf.stages.numbers import numbered
+from simhash_udf.stages.pairs import count_pairs
 
 
 def nodes(fingerprints: DataFrame, settings: Settings, store: Store) -> DataFrame:
@@ -63,6 +64,28 @@ def searched_fingerprints(nodes: DataFrame) -> DataFrame:
     if "fingerprint" not in nodes.columns:
         return nodes.select(F.col("node").alias("fingerprint"), "documents")
     return nodes.where("searched").groupBy("fingerprint").agg(F.sum("documents").alias("documents"))
+
+
+def count_pairs_of_nodes(found: DataFrame, nodes: DataFrame, settings: Settings) -> DataFrame:
+    """How many pairs of documents there are before texts are checked, by `distance`, as `count_pairs` gives them.
+
+    Nothing grows in it that the pairs of nodes would make: documents of one fingerprint, and of one group, are counted as one.
+
+    Args:
+        found: `fingerprint_a`, `fingerprint_b`, `distance`, `documents_a`, `documents_b`.
+        nodes, settings: as for `edges`.
+    """
+    if not settings.tells_nodes_apart:
+        return count_pairs(nodes, found)
+    group = ["group"] if settings.within else []
+    searched = nodes.where("searched").groupBy("fingerprint", *group).agg(F.sum("documents").alias("documents"))
+    sizes = searched.select("documents").unionAll(nodes.where(~F.col("searched")).select("documents"))
+    if not settings.within:
+        return count_pairs(sizes, found)
+    sides = [searched.select(*(F.col(name).alias(f"{name}_{side}") for name in searched.columns)) for side in "ab"]
+    near = found.select("fingerprint_a", "fingerprint_b", "distance")
+    near = near.join(sides[0], "fingerprint_a", "inner").join(sides[1], "fingerprint_b", "inner")
+    return count_pairs(sizes, near.where(F.col("group_a").eqNullSafe(F.col("group_b"))))
 
 
 def edges(found: DataFrame, nodes: DataFrame, settings: Settings) -> DataFrame:

@@ -1,12 +1,12 @@
 """Texts -> all pairs whose similarity is at least so much, exactly: what fingerprints are measured against.
 
-    sets of hashed n-grams -> the rarest n-grams of each --join on an n-gram--> candidates -> their exact similarity
+    texts -> distinct sets of hashed n-grams -> the rarest of each --join on an n-gram--> candidates -> their exact similarity
 
 Of two sets of Jaccard similarity t or more, each has at least ceil(t |A|) of its |A| n-grams in common with the other. With
 n-grams in one order for all sets, the first |A| - ceil(t |A|) + 1 of each therefore share one (prefix filtering: Chaudhuri,
 Ganti, Kaushik 2006, "A primitive operator for similarity joins in data cleaning"; Bayardo, Ma, Srikant 2007, "Scaling up all
-pairs similarity search"). The rarest come first, so few sets meet. It is for samples: each n-gram of each text is a row of a
-shuffle.
+pairs similarity search"). The rarest come first, so few sets meet, and copies of one text are one set. It is for samples: each
+n-gram of each text is a row of a shuffle.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from simhash_udf.errors import SettingsError
+from simhash_udf.errors import SettingsError, TooManyPairs
 from simhash_udf.stages.components import Discard, Store
 from simhash_udf.stages.numbers import numbered
+from simhash_udf.stages.pairs import pairs
 from simhash_udf.stages.verification import SET_SCHEMA, to_sets, with_similarity
+
+MOST_MEETINGS = 10**10
 
 
 def truth(texts: DataFrame, store: Store, discard: Discard, *, min_similarity: float, unit: str, ngram: int) -> DataFrame:
@@ -36,11 +39,20 @@ def truth(texts: DataFrame, store: Store, discard: Discard, *, min_similarity: f
 
     Raises:
         SettingsError: the similarity is out of its range.
+        TooManyPairs: so many sets share their rarest n-grams that comparing them would not end.
     """
     if not 0 < min_similarity <= 1:
         raise SettingsError(f"min-similarity is {min_similarity}; it must be above 0, and at most 1: all pairs are similar by 0")
     told = numbered(texts.select("id", "text"), ["id"], store, "numbered")
-    sets = told.select("node", "text").mapInArrow(partial(to_sets, unit=unit, ngram=ngram), SET_SCHEMA)
+    made = told.select("node", "text").mapInArrow(partial(to_sets, unit=unit, ngram=ngram), SET_SCHEMA)
+    alike = store("digests", made.where("bytes > 0").select("node", F.sha2("grams", 256).alias("digest")))
+    firsts = alike.groupBy("digest").agg(F.min("node").alias("first"))
+    members = alike.join(firsts, "digest", "inner").select("node", "first")
+    members = store(
+        "members", members.join(told.select("node", "id"), "node", "inner").select("id", F.col("first").alias("node"))
+    )
+    distinct = store("distinct", told.select("node", "text").join(members.select("node").distinct(), "node", "inner"))
+    sets = distinct.mapInArrow(partial(to_sets, unit=unit, ngram=ngram), SET_SCHEMA)
     grams = store("grams", sets.mapInArrow(_rows, "node BIGINT, gram BIGINT, size BIGINT"))
     shared = grams.groupBy("gram").agg(F.count("*").alias("texts"))
     in_order = Window.partitionBy("node").orderBy("texts", "gram")
@@ -53,16 +65,26 @@ def truth(texts: DataFrame, store: Store, discard: Discard, *, min_similarity: f
         .select("node", "gram", "size")
     )
     prefixes = store("prefixes", prefixes)
+    _check_meetings(prefixes)
     a, b = (prefixes.select(F.col("node").alias(f"node_{x}"), "gram", F.col("size").alias(f"size_{x}")) for x in "ab")
     smaller, larger = F.least("size_a", "size_b"), F.greatest("size_a", "size_b")
     met = a.join(b, "gram", "inner").where((F.col("node_a") < F.col("node_b")) & (smaller >= min_similarity * larger - 1e-9))
     candidates = store("candidates", met.select("node_a", "node_b", F.lit(0).alias("distance")).distinct())
-    measured = with_similarity(candidates, told.select("node", "text"), store, discard, measure="jaccard", unit=unit, ngram=ngram)
-    ids = told.select("node", "id")
-    left = ids.select(F.col("node").alias("node_a"), F.col("id").alias("left"))
-    right = ids.select(F.col("node").alias("node_b"), F.col("id").alias("right"))
-    found = measured.where(F.col("similarity") >= min_similarity).join(left, "node_a", "inner").join(right, "node_b", "inner")
-    return found.select(F.least("left", "right").alias("id_a"), F.greatest("left", "right").alias("id_b"), "similarity")
+    measured = with_similarity(candidates, distinct, store, discard, measure="jaccard", unit=unit, ngram=ngram)
+    similar = measured.where(F.col("similarity") >= min_similarity)
+    return pairs(members, similar).select("id_a", "id_b", "similarity")
+
+
+def _check_meetings(prefixes: DataFrame) -> None:
+    """Raise TooManyPairs where more sets would meet on an n-gram than can be compared."""
+    met = prefixes.groupBy("gram").agg(F.count("*").cast("decimal(19,0)").alias("sets"))
+    counted = met.agg(F.sum(F.col("sets") * (F.col("sets") - 1) / 2)).first()
+    meetings = int(counted[0] or 0) if counted else 0
+    if meetings > MOST_MEETINGS:
+        raise TooManyPairs(
+            f"{meetings:,} times two texts share one of their rarest n-grams, more than {MOST_MEETINGS:,} that can be compared; "
+            "take a smaller sample of the documents, or a larger --min-similarity"
+        )
 
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

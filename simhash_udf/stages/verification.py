@@ -5,8 +5,9 @@
     sets, in each cell that needs them     --+--shuffle by cell, mapInArrow--> edges with their similarity
 
 A component is one cell, so a set travels once, however many edges its node has. A component that is too large for a task is cut:
-its nodes into blocks, and a cell for each two blocks, so that a set travels once for each block at most. Text is read once more,
-for the nodes that have an edge; what the check costs beyond that scan grows with these and with the edges.
+its nodes into blocks, and a cell for each two blocks, so that a set travels once for each block at most. The texts are read once
+more, and those of the nodes that have an edge are taken, by a join that shuffles none where these are few (`pipeline.py`); what
+the check costs beyond that grows with these nodes and with the edges.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def with_similarity(
         sets.select("node", "bytes")
         .join(components, "node", "left")
         .groupBy(F.coalesce("component", "node").alias("component"))
-        .agg(F.sum("bytes").alias("bytes"))
+        .agg(F.sum("bytes").alias("bytes"), F.count("*").alias("nodes"))
         .join(placed.groupBy("component").agg(F.count("*").alias("edges")), "component", "inner")
         # Two blocks are in a cell, and of the edges of a component each cell has about one in blocks^2 / 2.
         .withColumn(
@@ -78,9 +79,11 @@ def with_similarity(
         )
     )
     loads = store("component_loads", loads)
-    summed = loads.agg(F.sum(F.col("bytes") * F.col("blocks")), F.sum("edges")).first()
-    shipped, number = tuple(summed) if summed else (0, 0)
-    tasks = max(1, -(-int(shipped or 0) // task_bytes), -(-int(number or 0) // task_edges))
+    # A set goes to each block at most, and for each edge at most.
+    shipped = F.least(F.col("bytes") * F.col("blocks"), F.col("bytes") * 2.0 * F.col("edges") / F.col("nodes"))
+    summed = loads.agg(F.sum(shipped), F.sum("edges")).first()
+    number_of_bytes, number = tuple(summed) if summed else (0, 0)
+    tasks = max(1, -(-int(number_of_bytes or 0) // task_bytes), -(-int(number or 0) // task_edges))
 
     def block(node: str) -> Column:
         return F.pmod(F.xxhash64(node), F.col("blocks"))

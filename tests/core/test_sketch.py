@@ -6,8 +6,6 @@ import pytest
 
 from simhash_udf.core.fold import hamming, signed
 from simhash_udf.core.sketch import (
-    SKETCH_BITS,
-    estimated_similarity,
     minhash_batch,
     sketch_batch,
     sketch_words,
@@ -81,11 +79,6 @@ def test_the_estimate_is_unbiased_and_as_exact_as_its_bits_allow(bits, size, ove
     expected_deviation = np.sqrt((1 - jaccard**2) / bits)
     assert abs(estimates.mean() - jaccard) < 4 * expected_deviation / np.sqrt(trials)
     assert estimates.std() < 1.15 * expected_deviation
-
-
-def test_the_similarity_of_differing_bits_is_within_0_and_1():
-    assert [estimated_similarity(bits) for bits in (0, 32, 128, 200, SKETCH_BITS)] == [1.0, 0.75, 0.0, 0.0, 0.0]
-    assert estimated_similarity(8, 64) == 0.75
 
 
 def test_wrong_settings_and_types_are_refused():

@@ -19,7 +19,7 @@ def test_the_table_carries_the_id_of_its_settings(spark, tmp_path):
     source = spark.createDataFrame([(1, "x")], "id int, text string")
     fingerprints(source, Settings(unit="char", ngram=5)).write.parquet(f"{tmp_path}/t")
     field = spark.read.parquet(f"{tmp_path}/t").schema["fingerprint"]
-    assert field.metadata[SETTINGS_KEY] == "simhash64-v1/char/5/log"
+    assert field.metadata[SETTINGS_KEY] == "simhash64-v1/char/5/binary"
 
 
 def test_given_features_have_no_length(spark):

@@ -1,4 +1,5 @@
 import random
+import re
 
 import pytest
 
@@ -89,3 +90,18 @@ def test_the_similarity_of_sketches_is_that_of_their_differing_bits(spark):
     found = with_estimated_similarity(spark.createDataFrame([edge[:3] for edge in edges], EDGES), nodes)
     assert found.dtypes == [("node_a", "bigint"), ("node_b", "bigint"), ("distance", "int"), ("similarity", "double")]
     assert sorted(tuple(row) for row in found.collect()) == edges
+
+
+def test_a_long_chain_takes_as_many_tasks_as_it_has_bytes(spark, capsys):
+    # A component of so many blocks that there is a cell for each edge, but far fewer edges than two blocks might have.
+    texts = {node: " ".join(f"w{node + i}" for i in range(40)) for node in range(200)}
+    edges = spark.createDataFrame([(node, node + 1, 1) for node in range(199)], EDGES)
+    table = spark.createDataFrame(list(texts.items()), "node bigint, text string")
+    found = with_similarity(
+        edges, table, lambda name, frame: frame.localCheckpoint(), lambda name: None, measure="jaccard", unit="word", ngram=1,
+        task_bytes=4000,
+    )  # fmt: skip
+    found.explain()
+    tasks = int(re.search(r"hashpartitioning\(component[^)]*, (\d+)\), REPARTITION_BY_NUM", capsys.readouterr().out)[1])
+    assert 16 <= tasks <= 40
+    assert {row["similarity"] for row in found.collect()} == {39 / 41}
