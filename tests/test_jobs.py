@@ -449,8 +449,8 @@ def test_only_documents_that_the_truth_knows_count(spark, parquet, tmp_path, cap
     pq.write_table(table.slice(0, 60), some)
     names = ("result", "part", "truth", "quality", "quality of part", "low", "other")
     result, part, true, quality, of_part, low, other = (str(tmp_path / name) for name in names)
-    dedup(spark, Settings(input=(str(parquet),), output=result, max_distance=8, max_radius=8), False)
-    dedup(spark, Settings(input=(str(some),), output=part, max_distance=8), False)
+    dedup(spark, Settings(input=(str(parquet),), output=result, max_distance=2, max_radius=8), False)
+    dedup(spark, Settings(input=(str(some),), output=part, max_distance=2), False)
     find_truth(spark, Settings(input=(str(some),), output=true, min_similarity=0.7), False)
     assert len(read(true, "compared")) == 60
     evaluate(spark, Settings(input=(result,), truth=(true,), output=quality), False)

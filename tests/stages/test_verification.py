@@ -55,7 +55,7 @@ def measured(spark, texts, edges, **options):
     return sorted(tuple(row) for row in found.collect())
 
 
-@pytest.mark.parametrize("limits", [{}, {"task_bytes": 1000}, {"task_edges": 50}, {"task_bytes": 300, "task_edges": 5}])
+@pytest.mark.parametrize("limits", [{}, {"task_bytes": 1000}, {"task_edges": 50}, {"task_bytes": 600, "task_edges": 20}])
 @pytest.mark.parametrize(("measure", "similar"), [("jaccard", jaccard), ("containment", containment)])
 def test_every_edge_has_its_exact_similarity_however_components_are_cut(spark, corpus, limits, measure, similar):
     texts, edges = corpus
