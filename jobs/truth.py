@@ -14,7 +14,7 @@ from simhash_udf.settings import Settings
 from simhash_udf.sources import read_documents, source_file
 from simhash_udf.stages.documents import check_columns, check_no_rejects, documents, rejects
 from simhash_udf.stages.guards import check_ids
-from simhash_udf.stages.truth import truth
+from simhash_udf.stages.truth import check_min_similarity, truth
 
 KNOBS = [
     "input", "output", "input_format", "id_column", "text_column", "verify_unit", "verify_ngram", "min_similarity", "if_exists",
@@ -23,6 +23,7 @@ TABLES = ["truth", "compared"]
 
 
 def find_truth(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
+    check_min_similarity(settings.min_similarity)
     check_output(settings)
     source = read_documents(spark, settings)
     check_columns(source, settings)

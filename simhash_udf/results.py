@@ -106,7 +106,8 @@ def read_truth(spark: SparkSession, settings: Settings, pairs: DataFrame) -> Dat
         pairs: what they are to be held against; their ids must be of the same type.
 
     Raises:
-        InputError: a path is missing or unreadable, a column is missing, ids are of another type, or a pair comes twice.
+        InputError: a path is missing or unreadable, a column is missing, ids are of another type, a similarity is not
+            from 0 to 1, or a pair comes twice.
     """
     frame = read_files(spark.read.parquet, [as_literal_glob(path) for path, _ in _truth_paths(settings)], "parquet")
     types = dict(frame.dtypes)
@@ -121,6 +122,15 @@ def read_truth(spark: SparkSession, settings: Settings, pairs: DataFrame) -> Dat
     if chosen not in types and chosen != Settings.truth_similarity:
         raise InputError(f"the truth has no column {chosen!r}, but {sorted(types)}; name the right one with --truth-similarity")
     similarity = [column(chosen).cast("double").alias("similarity")] if chosen in types else []
+    if similarity:
+        value = F.col("similarity")
+        odd = frame.select(*similarity).where(value.isNull() | F.isnan(value) | ~value.between(0, 1))
+        number = odd.count()
+        if number:
+            raise InputError(
+                f"the truth has {number:,} pairs whose {chosen!r} is null, NaN or not from 0 to 1; mend or drop them, or name "
+                "another column with --truth-similarity"
+            )
     ends = F.least("id_a", "id_b").alias("id_a"), F.greatest("id_a", "id_b").alias("id_b")
     true = frame.select(*ends, *similarity)
     twice = true.groupBy("id_a", "id_b").count().where(F.col("count") > 1).limit(1).collect()

@@ -76,18 +76,20 @@ class Settings:
         "", "Compare only documents with the same value in this column, such as a language or a domain.", unit="NAME"
     )
     min_features: int = _knob(
-        0, "A document of fewer distinct features is a duplicate only of those with the same normalised text.", unit="N"
+        0, "A document of fewer distinct features is a duplicate only of those with the same units in the same order.", unit="N"
     )
     verify: str = _knob(
         "none",
         "Drop a pair unless its n-grams are as alike as --min-similarity asks: by the texts, or by a sketch of 256 bits of each.",
         ("none", "sketch", *MEASURES),
     )
-    min_similarity: float = _knob(0.8, "Least similarity of a pair, 0 to 1, where --verify asks for one.", unit="S")
-    verify_unit: str = _knob(
-        "word", "What n-grams for --verify are made of: tokens, or characters of the normalised text.", UNITS
+    min_similarity: float = _knob(
+        0.8, "Least similarity of two texts, 0 to 1: of a pair that --verify lets pass, or that is true.", unit="S"
     )
-    verify_ngram: int = _knob(3, "How many consecutive units make an n-gram for --verify.", unit="N")
+    verify_unit: str = _knob(
+        "word", "What the n-grams of texts that are compared are made of: tokens, or characters of the normalised text.", UNITS
+    )
+    verify_ngram: int = _knob(3, "How many consecutive units make an n-gram of texts that are compared.", unit="N")
     max_pairs: int = _knob(100_000_000, "Stop before writing more document pairs than this.", unit="N")
     keep: str = _knob(
         "length desc, features desc, id asc",
@@ -171,6 +173,11 @@ class Settings:
             raise SettingsError("fingerprint is 'minhash', which knows no weights; with features-column it must be simhash")
         if self.verifies and self.features_column:
             raise SettingsError(f"verify is {self.verify!r}, which compares texts; with features-column it must be none")
+        if self.recall_similarity < self.precision_similarity:
+            raise SettingsError(
+                f"recall-similarity is {self.recall_similarity} and precision-similarity {self.precision_similarity}; it must be "
+                "at least as much, since what must be found is what may be found"
+            )
         smaller_distances(self.also_at, self.max_distance)
 
     @property
@@ -201,6 +208,11 @@ class Settings:
     def sketches(self) -> bool:
         """Whether documents carry a sketch beside their fingerprint."""
         return self.verify == "sketch"
+
+    @property
+    def content_unit(self) -> str:
+        """What equal texts are equal in: a check of characters would tell apart texts of the same tokens."""
+        return "char" if self.verifies and self.verify_unit == "char" else self.unit
 
     @property
     def tells_nodes_apart(self) -> bool:

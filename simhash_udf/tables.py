@@ -24,7 +24,10 @@ TABLES: dict[str, dict[str, tuple[str, str]]] = {
         "fingerprint": ("bigint", "64 bits, two's complement; NULL without features"),
         "features": ("int", "number of distinct features; 0 without"),
         "length": ("int", "characters of the text; 0 where features were given or the text is null"),
-        "content": ("bigint", "hash of the normalised text, or of the features: equal where they are; NULL without features"),
+        "content": (
+            "bigint",
+            "hash of the units of the text in their order, or of the features: equal where they are; NULL without",
+        ),
         "low_information": (
             "boolean",
             "whether one feature occurs (if given: weighs) more than all others together; NULL without",

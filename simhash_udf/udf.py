@@ -81,7 +81,14 @@ def simhash_features(features: Column | str) -> Column:
 
 
 def text_fingerprints(
-    text: Column | str, *, unit: str, ngram: int, weighting: str, minhash: bool = False, sketch: tuple[str, int] | None = None
+    text: Column | str,
+    *,
+    unit: str,
+    ngram: int,
+    weighting: str,
+    minhash: bool = False,
+    sketch: tuple[str, int] | None = None,
+    content_unit: str | None = None,
 ) -> Column:
     """As `simhash`, as a struct of all that `Folded` has: `fingerprint`, `features`, `content` and `low_information`.
 
@@ -89,6 +96,7 @@ def text_fingerprints(
         text, unit, ngram, weighting: as for `simhash`.
         minhash: whether the fingerprint is a sketch of one word of the set of features, and no SimHash.
         sketch: where given, a unit and an n: there is also `sketch`, that of the set of n-grams of so many units.
+        content_unit: what `content` is a hash of, where not of the units of the features.
     """
     voted = _text_kernel(unit, ngram, weighting)
 
@@ -98,6 +106,9 @@ def text_fingerprints(
             folded = folded._replace(fingerprint=minhash_batch(texts, unit=unit, ngram=ngram))
         if sketch is not None:
             folded = folded._replace(sketch=sketch_batch(texts, unit=sketch[0], ngram=sketch[1]))
+        if content_unit not in (None, unit):
+            read_again = fingerprint_batch(texts, unit=content_unit, ngram=1, weighting="binary")
+            folded = folded._replace(content=read_again.content)
         return folded
 
     return _as_udf(kernel, _FOLDED if sketch is None else _SKETCHED, _TEXT)(_as_bytes(text))

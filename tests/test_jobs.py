@@ -477,6 +477,10 @@ def test_a_truth_that_cannot_serve_is_refused(spark, parquet, tmp_path):
         ({"id_a": ["a", "b"], "id_b": ["b", "a"]}, "has the pair of 'a' and 'b' more than once"),
         ({"id_a": [1], "id_b": [2]}, "column 'id_a' of the truth is bigint, and that of the result string"),
         ({"id_a": ["a"]}, "column 'id_b' of the truth is missing"),
+        (
+            {"id_a": ["a"] * 4, "id_b": list("bcde"), "similarity": [None, float("nan"), 1.7, 0.5]},
+            "has 3 pairs whose 'similarity' is null, NaN or not from 0 to 1; mend",
+        ),
     ):
         path = tmp_path / "truth.parquet"
         pq.write_table(pa.table(table), path)

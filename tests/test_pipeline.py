@@ -1,3 +1,4 @@
+import itertools
 import random
 import uuid
 
@@ -362,6 +363,28 @@ def test_equal_fingerprints_are_no_pair_where_the_texts_differ(spark):
     found = near_duplicates(frame, ngram=1, verify="containment", verify_ngram=2, min_similarity=0.5)
     assert pairs_of(found) == {("a", "c"): 0}
     assert found.counts["failed_verification"] == {0: 2}
+
+
+@pytest.mark.parametrize("verify", ["jaccard", "sketch"])
+def test_a_check_of_characters_tells_texts_of_the_same_words_apart(spark, verify):
+    words = BODY.split()
+    texts = {
+        "a": " ".join(words),
+        "b": "!!, ".join(words),
+        "c": " ".join(words) + " ",
+        "d": " ".join(words).upper(),
+        "e": "-" + BODY,
+    }
+    frame = spark.createDataFrame(list(texts.items()), "id string, text string")
+    assert len(pairs_of(near_duplicates(frame))) == 10
+    found = near_duplicates(frame, verify=verify, verify_unit="char", verify_ngram=4, min_similarity=0.8)
+    assert set(pairs_of(found)) == {pair for pair in itertools.combinations("abcde", 2) if "b" not in pair}
+    similar = {(row["id_a"], row["id_b"]): row["similarity"] for row in found.pairs.collect()}
+    if verify == "jaccard":
+        grams = {name: {text[i : i + 4] for i in range(len(text) - 3)} for name, text in texts.items()}
+        assert similar["a", "c"] == len(grams["a"] & grams["c"]) / len(grams["a"] | grams["c"])
+    assert similar["a", "d"] == 1.0
+    assert found.kept.count() == 2
 
 
 def test_sketches_leave_out_the_pairs_that_they_tell_apart_and_read_no_text(spark, documents, capsys):

@@ -49,6 +49,7 @@ def test_every_knob_has_a_help_sentence():
         ({"verify": "jaccard", "features_column": "f"}, "with features-column it must be none"),
         ({"verify": "sketch", "features_column": "f"}, "with features-column it must be none"),
         ({"fingerprint": "minhash", "features_column": "f"}, "with features-column it must be simhash"),
+        ({"recall_similarity": 0.5}, "recall-similarity is 0.5 and precision-similarity 0.7; it must be at least as much"),
         ({"fingerprint": "md5"}, "fingerprint is 'md5'; it must be one of simhash, minhash"),
     ],
 )

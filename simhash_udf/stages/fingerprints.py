@@ -31,6 +31,7 @@ def fingerprints(documents: DataFrame, settings: Settings) -> DataFrame:
             weighting=settings.weighting,
             minhash=settings.fingerprint == "minhash",
             sketch=(settings.verify_unit, settings.verify_ngram) if settings.sketches else None,
+            content_unit=settings.content_unit,
         )
         length = F.coalesce(F.char_length("text"), F.lit(0))
     told = [name for name in ("id", "group") if name in documents.columns]

@@ -41,8 +41,7 @@ def truth(texts: DataFrame, store: Store, discard: Discard, *, min_similarity: f
         SettingsError: the similarity is out of its range.
         TooManyPairs: so many sets share their rarest n-grams that comparing them would not end.
     """
-    if not 0 < min_similarity <= 1:
-        raise SettingsError(f"min-similarity is {min_similarity}; it must be above 0, and at most 1: all pairs are similar by 0")
+    check_min_similarity(min_similarity)
     told = numbered(texts.select("id", "text"), ["id"], store, "numbered")
     made = told.select("node", "text").mapInArrow(partial(to_sets, unit=unit, ngram=ngram), SET_SCHEMA)
     alike = store("digests", made.where("bytes > 0").select("node", F.sha2("grams", 256).alias("digest")))
@@ -73,6 +72,12 @@ def truth(texts: DataFrame, store: Store, discard: Discard, *, min_similarity: f
     measured = with_similarity(candidates, distinct, store, discard, measure="jaccard", unit=unit, ngram=ngram)
     similar = measured.where(F.col("similarity") >= min_similarity)
     return pairs(members, similar).select("id_a", "id_b", "similarity")
+
+
+def check_min_similarity(min_similarity: float) -> None:
+    """Raise SettingsError unless fewer than all pairs are as similar."""
+    if not 0 < min_similarity <= 1:
+        raise SettingsError(f"min-similarity is {min_similarity}; it must be above 0, and at most 1: all pairs are similar by 0")
 
 
 def _check_meetings(prefixes: DataFrame) -> None:
