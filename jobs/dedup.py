@@ -40,7 +40,8 @@ def dedup(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
         figures = report(found, number_rejected, run.rows("kept"))
         run.publish(figures, KNOBS, settings.fingerprint_id)
     documents, clusters = figures["documents"], figures["clusters"]
-    log(f"{documents['documents']:,} documents, {run.rows('pairs'):,} pairs, {clusters['number']:,} clusters")
+    several = clusters["number"] - clusters["of_one_document"]
+    log(f"{documents['documents']:,} documents, {run.rows('pairs'):,} pairs, {several:,} clusters of two or more")
     log(f"{figures['kept']:,} kept, {figures['dropped']:,} dropped, {number_rejected:,} rejected")
     log(f"the result is in {settings.output}, where manifest.json says; its figures are in {run.place}/report.json")
 

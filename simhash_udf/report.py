@@ -125,8 +125,10 @@ def report(found: NearDuplicates, rejected: int, kept: int) -> dict[str, Any]:
     reasons = {row["reason"]: row["count"] for row in found.decisions.groupBy("reason").count().collect()}
     clustered = found.clusters.groupBy("cluster").agg(F.max("size").alias("size"), F.count("*").alias("members"))
     largest = clustered.orderBy(F.col("size").desc(), "cluster").limit(LARGEST_CLUSTERS).collect()
-    summary = clustered.agg(F.count("*"), F.count_if(F.col("size") != F.col("members")), F.sum("members")).first()
-    clusters, unequal, members = tuple(summary) if summary else (0, 0, 0)
+    summary = clustered.agg(
+        F.count("*"), F.count_if(F.col("size") != F.col("members")), F.sum("members"), F.count_if(F.col("members") == 1)
+    ).first()
+    clusters, unequal, members, single = tuple(summary) if summary else (0, 0, 0, 0)
     staying = sum(reasons.get(reason, 0) for reason in _STAYING)
     checks = {
         "decisions and documents": (sum(reasons.values()), documents["documents"]),
@@ -148,7 +150,7 @@ def report(found: NearDuplicates, rejected: int, kept: int) -> dict[str, Any]:
         "documents": {**documents, "rejected": rejected},
         "search": plan_figures(found.plan),
         "pairs_by_distance": histogram(found.pairs),
-        "clusters": {"number": clusters, "documents": members or 0},
+        "clusters": {"number": clusters, "documents": members or 0, "of_one_document": single},
         "decisions": {reason: reasons[reason] for reason in sorted(reasons)},
         "kept": kept,
         "dropped": documents["documents"] - staying,

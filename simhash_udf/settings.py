@@ -44,7 +44,9 @@ class Settings:
     'simhash64-v1/word/2/binary'
     """
 
-    input: tuple[str, ...] = _knob((), "Documents to read: files, directories or globs.", unit="PATH")
+    input: tuple[str, ...] = _knob(
+        (), "What to read, documents or what an earlier job wrote: files, directories or globs.", unit="PATH"
+    )
     output: str = _knob("", "Directory to write the result to; it must not exist, unless --if-exists says otherwise.", unit="DIR")
     input_format: str = _knob(
         "auto", "Format of the input; auto tells by the ending of the file names.", ("auto", "parquet", "jsonl")
@@ -171,6 +173,10 @@ class Settings:
                 raise SettingsError(f"{flag(name)} is {value}; it must be {wanted}")
         if self.fingerprint == "minhash" and self.features_column:
             raise SettingsError("fingerprint is 'minhash', which knows no weights; with features-column it must be simhash")
+        if self.fingerprint == "minhash" and self.weighting != "binary":
+            raise SettingsError(
+                f"weighting is {self.weighting!r}; with fingerprint minhash, which knows no weights, it must be binary"
+            )
         if self.verifies and self.features_column:
             raise SettingsError(f"verify is {self.verify!r}, which compares texts; with features-column it must be none")
         if self.recall_similarity < self.precision_similarity:

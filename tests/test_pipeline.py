@@ -431,6 +431,8 @@ def test_a_radius_keeps_what_only_a_chain_would_drop(spark, documents):
     assert all((prints[row["id"]] ^ prints[row["keeper"]]).bit_count() == row["distance"] <= 4 for row in dropped)
     figures = report(cut, 0, cut.kept.count())
     assert figures["dropped_without_max_radius"] == found.decisions.where("not kept").count() > len(dropped) == figures["dropped"]
+    single = [row["cluster"] for row in cut.clusters.groupBy("cluster").count().where("count = 1").collect()]
+    assert figures["clusters"]["of_one_document"] == len(single) > 0
     assert report(near_duplicates(documents, max_distance=10, max_radius=0), 0, _kept_at(documents, 0))["dropped"] > 0
 
 

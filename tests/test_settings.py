@@ -50,6 +50,7 @@ def test_every_knob_has_a_help_sentence():
         ({"verify": "sketch", "features_column": "f"}, "with features-column it must be none"),
         ({"fingerprint": "minhash", "features_column": "f"}, "with features-column it must be simhash"),
         ({"recall_similarity": 0.5}, "recall-similarity is 0.5 and precision-similarity 0.7; it must be at least as much"),
+        ({"fingerprint": "minhash", "weighting": "log"}, "weighting is .log.; with fingerprint minhash, which knows no weights"),
         ({"fingerprint": "md5"}, "fingerprint is 'md5'; it must be one of simhash, minhash"),
     ],
 )
@@ -123,7 +124,7 @@ def test_the_settings_id_tells_all_that_changes_a_fingerprint_and_nothing_else()
     assert len(ids) == 8
     assert Settings(max_distance=9, output="x").fingerprint_id == Settings().fingerprint_id
     assert Settings(features_column="f").fingerprint_id == "simhash64-v1/features"
-    assert Settings(fingerprint="minhash", ngram=3, weighting="tf").fingerprint_id == "minhash64-v1/word/3"
+    assert Settings(fingerprint="minhash", ngram=3).fingerprint_id == "minhash64-v1/word/3"
     assert Settings(verify="sketch").fingerprint_id == Settings().fingerprint_id
 
 
