@@ -29,7 +29,7 @@ demo: setup ## Run the whole job on a generated corpus with known duplicates, an
 	$(BIN)/python jobs/demo.py --directory demo
 
 test: setup ## Run the test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 check: lint types test ## What CI runs: lint, types, tests
 

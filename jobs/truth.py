@@ -8,31 +8,29 @@ import sys
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from simhash_udf.intake import look_at, take_in
 from simhash_udf.job import describe, log, main
 from simhash_udf.run import Run, check_output
-from simhash_udf.settings import Settings
-from simhash_udf.sources import read_documents, source_file
-from simhash_udf.stages.documents import check_columns, check_no_rejects, documents, rejects
+from simhash_udf.settings import INPUT_KNOBS, Settings
+from simhash_udf.stages.documents import documents
 from simhash_udf.stages.guards import check_ids
 from simhash_udf.stages.truth import check_min_similarity, truth
 
 KNOBS = [
-    "input", "output", "input_format", "id_column", "text_column", "verify_unit", "verify_ngram", "min_similarity", "if_exists",
+    *INPUT_KNOBS, "output", "text_column", "verify_unit", "verify_ngram", "min_similarity", "if_exists",
 ]  # fmt: skip
-TABLES = ["truth", "compared"]
+TABLES = ["rejects", "truth", "compared"]
 
 
 def find_truth(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
     check_min_similarity(settings.min_similarity)
-    check_output(settings)
-    source = read_documents(spark, settings)
-    check_columns(source, settings)
     if dry_run:
-        print(describe(settings, None, KNOBS, source, TABLES))
+        check_output(settings)
+        print(describe(settings, None, KNOBS, look_at(spark, settings), TABLES))
         return
-    check_no_rejects(rejects(source, settings, source_file(source)))
     with Run(spark, settings, log) as run:
-        texts = run.store("texts", documents(source, settings))
+        taken = take_in(spark, settings, run)
+        texts = run.store("texts", documents(taken.rows, settings).select("id", "text"))
         check_ids(texts, settings.id_column)
         similarity, ngram = settings.min_similarity, settings.verify_ngram
         found = truth(texts, run.store, run.discard, min_similarity=similarity, unit=settings.verify_unit, ngram=ngram)

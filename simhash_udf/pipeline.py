@@ -19,7 +19,7 @@ from simhash_udf.settings import Settings
 from simhash_udf.stages.clusters import clusters, count_dropped
 from simhash_udf.stages.components import Discard, Store
 from simhash_udf.stages.decisions import by_source, decisions, in_order, keep_columns, kept
-from simhash_udf.stages.documents import documents, usable_rows
+from simhash_udf.stages.documents import beginning, documents, usable_rows
 from simhash_udf.stages.fingerprints import fingerprints
 from simhash_udf.stages.guards import check_expected_pairs, check_ids, check_number_of_pairs, check_removed
 from simhash_udf.stages.nodes import count_pairs_of_nodes, edges, members, nodes, searched_fingerprints
@@ -201,7 +201,7 @@ def with_similarity_of_texts(graph: Graph, usable: DataFrame, settings: Settings
     if concerned.count() <= BROADCAST_NODES:
         # Else the texts of the whole corpus are shuffled to meet the few that are wanted.
         concerned = F.broadcast(concerned)
-    texts = usable.select(column(settings.id_column).alias("id"), column(settings.text_column).alias("text"))
+    texts = usable.select(column(settings.id_column).alias("id"), beginning(settings).alias("text"))
     texts = texts.join(concerned, F.col("id") == F.col("told"), "inner").select("node", "text")
     return with_similarity(
         graph.edges,

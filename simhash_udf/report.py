@@ -24,7 +24,7 @@ def fingerprint_figures(fingerprints: DataFrame) -> dict[str, int]:
         F.count("*").alias("documents"),
         F.count_if(F.col("fingerprint").isNull()).alias("without_features"),
         F.count_distinct("fingerprint").alias("distinct_fingerprints"),
-        *([F.count_if("low_information").alias("low_information")] if "low_information" in fingerprints.columns else []),
+        *(F.count_if(name).alias(name) for name in ("low_information", "cut") if name in fingerprints.columns),
     ).first()
     return row.asDict() if row else {}
 
@@ -110,13 +110,14 @@ def source_figures(sources: DataFrame) -> dict[str, Any]:
     }
 
 
-def report(found: NearDuplicates, rejected: int, kept: int) -> dict[str, Any]:
+def report(found: NearDuplicates, rejected: int, kept: int, skipped: dict[str, int] | None = None) -> dict[str, Any]:
     """Counts at every stage, the histogram of distances and the largest clusters.
 
     Args:
         found: the tables, written and read back.
         rejected: records that were no documents.
         kept: rows of the table `kept`.
+        skipped: how many records of archives were no pages, by why.
 
     Raises:
         IncompleteResult: counts or rows contradict each other, so a document was lost, or counted or decided twice.
@@ -147,7 +148,7 @@ def report(found: NearDuplicates, rejected: int, kept: int) -> dict[str, Any]:
             "same at each reading: run again on files that stay as they are"
         )
     return {
-        "documents": {**documents, "rejected": rejected},
+        "documents": {**documents, "rejected": rejected, "skipped": skipped or {}},
         "search": plan_figures(found.plan),
         "pairs_by_distance": histogram(found.pairs),
         "clusters": {"number": clusters, "documents": members or 0, "of_one_document": single},

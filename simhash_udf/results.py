@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from simhash_udf.errors import InputError, OutputError
 from simhash_udf.run import MANIFEST, read_manifest, table_path
 from simhash_udf.settings import Settings
-from simhash_udf.sources import data_files, is_partitioned, read_files
+from simhash_udf.sources.files import data_files, is_partitioned, read_files
 from simhash_udf.stages.documents import check_id_type
 from simhash_udf.stages.fingerprints import SETTINGS_KEY
 from simhash_udf.storage import (
@@ -53,7 +53,7 @@ def read_fingerprints(spark: SparkSession, settings: Settings) -> DataFrame:
         name = "id" if run else settings.id_column
         files = data_files(spark, [place if local_path(place) else as_literal_glob(place)])
         reader = spark.read.option("recursiveFileLookup", not is_partitioned(files))
-        frame = read_files(reader.parquet, [as_literal_glob(place)], "parquet")
+        frame = read_files(reader.format("parquet").load, [as_literal_glob(place)], "parquet")
         types = dict(frame.dtypes)
         for column_name in (name, "fingerprint"):
             if column_name not in types:
@@ -95,7 +95,7 @@ def read_result_pairs(spark: SparkSession, settings: Settings) -> tuple[DataFram
         raise InputError(f"the input {path!r} cannot be read: {error}") from None
     if searched.get("pairs") != "all":
         raise InputError(f"the result {path!r} has spanning pairs, which tell nothing of recall; make it with --pairs all")
-    return read_files(spark.read.parquet, [as_literal_glob(place)], "parquet"), int(searched["max-distance"])
+    return read_files(spark.read.format("parquet").load, [as_literal_glob(place)], "parquet"), int(searched["max-distance"])
 
 
 def read_truth(spark: SparkSession, settings: Settings, pairs: DataFrame) -> DataFrame:
@@ -109,7 +109,9 @@ def read_truth(spark: SparkSession, settings: Settings, pairs: DataFrame) -> Dat
         InputError: a path is missing or unreadable, a column is missing, ids are of another type, a similarity is not
             from 0 to 1, or a pair comes twice.
     """
-    frame = read_files(spark.read.parquet, [as_literal_glob(path) for path, _ in _truth_paths(settings)], "parquet")
+    frame = read_files(
+        spark.read.format("parquet").load, [as_literal_glob(path) for path, _ in _truth_paths(settings)], "parquet"
+    )
     types = dict(frame.dtypes)
     wanted = dict(pairs.dtypes)
     for name in ("id_a", "id_b"):
@@ -160,7 +162,7 @@ def documents_of_truth(spark: SparkSession, settings: Settings) -> DataFrame | N
             f"the truth {run!r} has only pairs of similarity {least} or more, and those of {asked} or more are asked for; "
             f"make it with --min-similarity {asked}, or raise --recall-similarity and --precision-similarity"
         )
-    return read_files(spark.read.parquet, [as_literal_glob(table_path(run, "compared"))], "parquet")
+    return read_files(spark.read.format("parquet").load, [as_literal_glob(table_path(run, "compared"))], "parquet")
 
 
 def _truth_paths(settings: Settings) -> list[tuple[str, str | None]]:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from simhash_udf.core.blocks import LARGEST_DISTANCE
 from simhash_udf.core.election import WEIGHTINGS
 from simhash_udf.core.fingerprint import (
     DEFAULT_NGRAM,
@@ -22,9 +21,13 @@ from simhash_udf.core.fingerprint import (
 )
 from simhash_udf.core.similarity import MEASURES
 from simhash_udf.errors import SettingsError
+from simhash_udf.knob_values import check_encoding, check_max_distance, keep_order, smaller_distances
 
 FINGERPRINT_VERSION = 1
 FINGERPRINTS = ("simhash", "minhash")
+INPUT_FORMATS = ("auto", "parquet", "orc", "jsonl", "csv", "tsv", "text", "lines", "warc", "table")
+MOST_BYTES = 1 << 29  # of a text; what Spark and Arrow hold in one value is 2 GiB, and a record is up to twice its text
+LABEL_COLUMN = "source"
 # Columns that a keep rule may name beside those of the input, and which it means where the input has such too.
 OWN_KEEP_COLUMNS = ("length", "features", "id")
 
@@ -49,9 +52,25 @@ class Settings:
     )
     output: str = _knob("", "Directory to write the result to; it must not exist, unless --if-exists says otherwise.", unit="DIR")
     input_format: str = _knob(
-        "auto", "Format of the input; auto tells by the ending of the file names.", ("auto", "parquet", "jsonl")
+        "auto",
+        "Format of the input; auto tells by the ending of the file names; text is a document a file, lines a document a line.",
+        INPUT_FORMATS,
+    )
+    encoding: str = _knob("utf-8", "Encoding of text, lines, JSON lines, CSV and TSV, by a name that Python knows.", unit="NAME")
+    labels: tuple[str, ...] = _knob(
+        (), "A label for each path of --input, in their order: the value of --source-column in its documents.", unit="LABEL"
     )
     id_column: str = _knob("id", "Column that names a document: any atomic type, no nulls, no value twice.", unit="NAME")
+    make_ids: str = _knob(
+        "none",
+        "Make the column that --id-column names: content makes an id of all that is in a row, the same wherever it lies.",
+        ("none", "content"),
+    )
+    duplicate_ids: str = _knob(
+        "fail",
+        "Rows that share an id: fail, or keep-apart, as documents of their own with a number behind the id from the second on.",
+        ("fail", "keep-apart"),
+    )
     text_column: str = _knob("text", "Column with the text of a document.", unit="NAME")
     features_column: str = _knob(
         "",
@@ -114,8 +133,18 @@ class Settings:
     )
     on_bad_input: str = _knob(
         "fail",
-        "A broken record, a null id or a bad weight: fail the job, or reject the record and list it in rejects/.",
+        "A broken record or file, a null id or a bad weight: fail the job, or reject it and list it in rejects/.",
         ("fail", "reject"),
+    )
+    max_rejected: float = _knob(
+        0.1,
+        "With --on-bad-input reject, stop where more than this share of the records is rejected; 1 is no limit.",
+        unit="SHARE",
+    )
+    max_document_bytes: int = _knob(
+        64 << 20,
+        "Compare only so much of a text (in UTF-8), and read no record of more than twice as much; both are listed.",
+        unit="N",
     )
     if_exists: str = _knob(
         "fail",
@@ -140,8 +169,8 @@ class Settings:
             value = getattr(self, knob.name)
             if isinstance(knob.default, tuple):
                 given = [value] if isinstance(value, str) else value
-                if not isinstance(given, (list, tuple)) or not all(isinstance(path, str) and path for path in given):
-                    raise SettingsError(f"{knob.name} is {value!r}; it must be one or more paths")
+                if not isinstance(given, (list, tuple)) or not all(isinstance(part, str) and part for part in given):
+                    raise SettingsError(f"{knob.name} is {value!r}; it must be one or more texts, none of them empty")
                 object.__setattr__(self, knob.name, tuple(given))
                 continue
             expected = type(knob.default)
@@ -162,6 +191,8 @@ class Settings:
             ("min_features", 0, None),
             ("verify_ngram", 1, LARGEST_NGRAM),
             ("max_radius", 0, 64),
+            ("max_document_bytes", 16, MOST_BYTES),
+            ("max_rejected", 0, 1),
             ("min_similarity", 0, 1),
             ("max_removed", 0, 1),
             ("recall_similarity", 0, 1),
@@ -185,6 +216,15 @@ class Settings:
                 "at least as much, since what must be found is what may be found"
             )
         smaller_distances(self.also_at, self.max_distance)
+        object.__setattr__(self, "encoding", check_encoding(self.encoding))
+        if self.labels and len(self.labels) != len(self.input):
+            raise SettingsError(
+                f"labels are {len(self.labels)} and the paths of input {len(self.input)}; there must be one for each path"
+            )
+        if self.labels and not self.source_column:
+            object.__setattr__(self, "source_column", LABEL_COLUMN)
+        if self.make_ids != "none" and self.duplicate_ids != "fail":
+            raise SettingsError("make-ids makes no id twice; with it duplicate-ids must be fail")
 
     @property
     def fingerprint_id(self) -> str:
@@ -194,6 +234,11 @@ class Settings:
         if self.fingerprint == "minhash":
             return f"minhash64-v{FINGERPRINT_VERSION}/{self.unit}/{self.ngram}"
         return f"simhash64-v{FINGERPRINT_VERSION}/{self.unit}/{self.ngram}/{self.weighting}"
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The inputs that are paths; the names of tables are none."""
+        return () if self.input_format == "table" else self.input
 
     @property
     def keep_order(self) -> tuple[tuple[str, bool], ...]:
@@ -248,58 +293,11 @@ class Settings:
 
 _TYPE_NAMES = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 KNOBS = {knob.name: knob for knob in dataclasses.fields(Settings)}
+INPUT_KNOBS = [
+    "input", "input_format", "encoding", "labels", "id_column", "make_ids", "duplicate_ids", "source_column",
+    "max_document_bytes",
+]  # fmt: skip
 DEDUP_KNOBS = [name for name, knob in KNOBS.items() if knob.metadata["dedup"]]
-
-
-def keep_order(keep: str) -> tuple[tuple[str, bool], ...]:
-    """The columns that an order names, and whether each is descending.
-
-    Raises:
-        SettingsError: a column is missing between commas, or comes twice.
-
-    >>> keep_order("quality desc, id")
-    (('quality', True), ('id', False))
-    """
-    order: list[tuple[str, bool]] = []
-    for part in keep.split(","):
-        name, _, direction = part.strip().rpartition(" ")
-        if direction.lower() not in ("asc", "desc") or not name:
-            name, direction = part.strip(), "asc"
-        order.append((name.strip(), direction.lower() == "desc"))
-    names = [name for name, _ in order]
-    if not all(names) or len(set(names)) < len(names):
-        problem = "a column is missing" if not all(names) else "a column comes twice"
-        raise SettingsError(
-            f"keep is {keep!r}, where {problem}; it must be columns with commas between them, each followed by asc or desc, such "
-            "as 'quality desc, length desc, id asc'"
-        )
-    return tuple(order)
-
-
-def smaller_distances(also_at: str, max_distance: int) -> tuple[int, ...]:
-    """The distances that a list names, ascending.
-
-    Raises:
-        SettingsError: it is no list of whole numbers up to the distance of the search.
-
-    >>> smaller_distances("5, 3", 6)
-    (3, 5)
-    """
-    try:
-        distances = tuple(sorted({int(part) for part in also_at.split(",")})) if also_at.strip() else ()
-    except ValueError:
-        distances = (-1,)
-    if not all(0 <= distance <= max_distance for distance in distances):
-        raise SettingsError(
-            f"also-at is {also_at!r}; it must be whole numbers from 0 to max-distance, {max_distance}, with commas between them"
-        )
-    return distances
-
-
-def check_max_distance(max_distance: int) -> None:
-    """Raise SettingsError unless the distance is one that the search promises to find every pair for."""
-    if isinstance(max_distance, bool) or not isinstance(max_distance, int) or not 0 <= max_distance <= LARGEST_DISTANCE:
-        raise SettingsError(f"max-distance is {max_distance!r}; it must be a whole number from 0 to {LARGEST_DISTANCE}")
 
 
 def flag(name: str) -> str:

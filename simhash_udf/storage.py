@@ -14,6 +14,7 @@ import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import quote
 
 from pyarrow import ArrowInvalid, Schema, fs, parquet
@@ -224,6 +225,20 @@ def read_text(path: str) -> str | None:
         return None
     with system.open_input_stream(inner) as stream:
         return bytes(stream.read()).decode("utf-8")
+
+
+def open_stream(path: str) -> BinaryIO:
+    """A file to read bytes from, from its beginning or wherever one seeks.
+
+    Raises:
+        OSError: the file is not there or may not be read.
+    """
+    local = local_path(path)
+    if local is not None:
+        return open(local, "rb")
+    system, inner = _open(path)
+    stream: BinaryIO = system.open_input_file(inner)
+    return stream
 
 
 def read_parquet_schema(path: str) -> Schema:

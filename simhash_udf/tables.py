@@ -12,11 +12,12 @@ SCHEMA_VERSION = 1
 
 TABLES: dict[str, dict[str, tuple[str, str]]] = {
     "rejects": {
-        "file": ("string", "file that the record came from"),
+        "file": ("string", "file that the record came from; NULL where it is not known"),
+        "position": ("bigint", "its line in a file of lines, or else its number in the file, from 1; NULL where it is not known"),
         "reason": ("string", "why the record is no document"),
         "record": (
             "string",
-            "the first 1,000 characters of the broken line, or of the id, or of the row as JSON where it is null",
+            "the first 1,000 characters of the line or record, or of the id, or of the row as JSON where it is null",
         ),
     },
     "fingerprints": {
@@ -32,6 +33,7 @@ TABLES: dict[str, dict[str, tuple[str, str]]] = {
             "boolean",
             "whether one feature occurs (if given: weighs) more than all others together; NULL without",
         ),
+        "cut": ("boolean", "whether only the first --max-document-bytes of the text were compared"),
         "sketch": ("array<bigint>", "256 bits that tell of the similarity of n-grams; only with --verify sketch"),
         "group": ("any", "the document's value in the column that --within names; only with it"),
     },

@@ -78,7 +78,7 @@ def test_a_job_runs_from_its_command_line_with_a_settings_file_and_flags(lines, 
     assert done.returncode == 0, done.stderr
     assert pairs_of(out) == brute_force_pairs({i: fingerprint_text(text) for i, text in corpus()}, 8)
     manifest, report = read_manifest(str(out)), read_report(str(out))
-    assert set(manifest["tables"]) == {"fingerprints", "fingerprint_pairs", "pairs", "clusters", "decisions", "kept"}
+    assert set(manifest["tables"]) == {"rejects", "fingerprints", "fingerprint_pairs", "pairs", "clusters", "decisions", "kept"}
     assert {name: table["rows"] for name, table in manifest["tables"].items()} == {
         name: len(read(out, name)) for name in manifest["tables"]
     }
@@ -95,7 +95,7 @@ def test_a_job_that_fails_says_why_in_one_line_and_exits_with_its_code(tmp_path)
     done = command("dedup", "--input", tmp_path / "broken.jsonl", "--output", tmp_path / "out")
     assert done.returncode == InputError.exit_code
     assert re.search(
-        r"InputError: 1 records of the input are no documents: the record is not valid JSON in .*broken.jsonl", done.stderr
+        r"InputError: 1 records of the input are no documents: the line is not one JSON object in .*broken.jsonl", done.stderr
     )
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()
@@ -204,9 +204,9 @@ def test_bad_records_are_rejected_counted_and_listed_when_asked(spark, tmp_path)
     (tmp_path / "in.jsonl").write_text(
         '{"id": "a", "text": "x y"}\n{"id": "b", "te\n{"text": "no id"}\n\n{"id": "c", "text": "x y"}\n'
     )
-    dedup(spark, Settings(input=f"{tmp_path}/in.jsonl", output=f"{tmp_path}/out", on_bad_input="reject"), False)
-    rejected = sorted((row["reason"], row["record"]) for row in read(tmp_path / "out", "rejects"))
-    assert rejected == [("the id is null", '{"text":"no id"}'), ("the record is not valid JSON", '{"id": "b", "te')]
+    dedup(spark, Settings(input=f"{tmp_path}/in.jsonl", output=f"{tmp_path}/out", on_bad_input="reject", max_rejected=0.5), False)
+    rejected = sorted((row["position"], row["reason"], row["record"]) for row in read(tmp_path / "out", "rejects"))
+    assert rejected == [(2, "the line is not one JSON object", '{"id": "b", "te'), (3, "the id is null", '{"text":"no id"}')]
     assert all(row["file"].endswith("in.jsonl") for row in read(tmp_path / "out", "rejects"))
     assert read_report(str(tmp_path / "out"))["documents"]["rejected"] == 2
     assert [tuple(row.items()) for row in read(tmp_path / "out", "kept")] == [(("id", "a"), ("text", "x y"))]

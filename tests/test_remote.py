@@ -17,6 +17,7 @@ from simhash_udf.errors import InputError, OutputError
 from simhash_udf.run import read_manifest, read_report, table_path
 from simhash_udf.settings import Settings
 from simhash_udf.sources import read_documents
+from simhash_udf.stages.documents import ORIGIN
 from tests.test_jobs import dedup, fingerprint, pairs
 
 
@@ -77,29 +78,33 @@ def test_a_run_that_fails_leaves_nothing_on_another_file_system(spark, remote):
     assert [path.name for path in remote.inside.iterdir()] == ["in"]
 
 
+def read(spark, settings):
+    return read_documents(spark, settings, lambda _, table: table, lambda _: None).rows.drop(ORIGIN)
+
+
 @pytest.mark.parametrize("given", ["in/*", "in/{a,b}.jsonl", "in/[ab].jsonl", "in/?.jsonl", "in", "in/"])
 def test_remote_files_are_read_by_globs_and_directories(spark, remote, given):
     write_lines(remote.inside / "in" / "a.jsonl", ["a"])
     write_lines(remote.inside / "in" / "b.jsonl", ["b"])
-    assert ids_of(read_documents(spark, Settings(input=f"{remote.uri}/{given}"))) == ["a", "b"]
+    assert ids_of(read(spark, Settings(input=f"{remote.uri}/{given}"))) == ["a", "b"]
 
 
 def test_remote_partition_directories_become_columns(spark, spark_conf, remote):
     spark_conf({"spark.sql.sources.partitionColumnTypeInference.enabled": "false"})
     for crawl in ("01", "02"):
         write_lines(remote.inside / "in" / f"crawl={crawl}" / "a b.jsonl", [crawl])
-    read = read_documents(spark, Settings(input=f"{remote.uri}/in"))
-    assert sorted((row["id"], row["crawl"]) for row in read.collect()) == [("01", "01"), ("02", "02")]
+    rows = read(spark, Settings(input=f"{remote.uri}/in")).collect()
+    assert sorted((row["id"], row["crawl"]) for row in rows) == [("01", "01"), ("02", "02")]
     write_lines(remote.inside / "in" / "c.jsonl", ["c"])
     with pytest.raises(InputError, match="not in partition directories of the same names"):
-        read_documents(spark, Settings(input=f"{remote.uri}/in"))
+        read(spark, Settings(input=f"{remote.uri}/in"))
 
 
 @pytest.mark.parametrize("given", ["none", "none/*.jsonl", "in/_a.jsonl"])
 def test_a_remote_input_that_is_not_there_or_not_read_is_an_error(spark, remote, given):
     write_lines(remote.inside / "in" / "_a.jsonl", ["a"])
     with pytest.raises(InputError, match=r"cannot be read|would be left out"):
-        read_documents(spark, Settings(input=f"{remote.uri}/{given}"))
+        read(spark, Settings(input=f"{remote.uri}/{given}"))
 
 
 @pytest.mark.parametrize(("output", "given"), [("in/out", "in"), ("in", "in/*.jsonl"), ("in/a.jsonl", "in/[ab].jsonl")])

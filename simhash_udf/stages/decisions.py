@@ -8,7 +8,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from simhash_udf.core.fold import hamming
-from simhash_udf.settings import OWN_KEEP_COLUMNS, Settings, keep_order
+from simhash_udf.knob_values import keep_order
+from simhash_udf.settings import OWN_KEEP_COLUMNS, Settings
 from simhash_udf.stages.order import order_fields
 from simhash_udf.tables import column
 

@@ -19,7 +19,9 @@ from simhash_udf.settings import OWN_KEEP_COLUMNS, Settings
 from simhash_udf.stages.order import can_order
 from simhash_udf.tables import column
 
-_BROKEN_LINES = "simhash.broken_lines"
+# The column of a source that says where a row came from, and why it is no document where reading it told.
+ORIGIN = "__simhash_origin__"
+_ORIGIN_FIELDS = {"file": "string", "position": "bigint", "reason": "string", "record": "string", "line_hash": "bigint"}
 _SHOWN = 1000
 # Atomic types all the same; by name, since not every Spark has them.
 _WITHOUT_ORDER = ("VariantType", "GeometryType", "GeographyType")
@@ -27,9 +29,10 @@ _FEATURES = "array<struct<feature: binary, weight: double>>"
 
 
 def documents(source: DataFrame, settings: Settings) -> DataFrame:
-    """Each usable row as `id` and `text`, or as `id` and `features` where the settings name a column of features.
+    """Each usable row as `id`, `text`, `length` INT in characters and `cut` BOOLEAN, whether only the beginning of the text is
+    there; or as `id` and `features` where the settings name a column of features.
 
-    With a third column, `group`, where they name one to compare within.
+    With one more column, `group`, where they name one to compare within.
 
     Raises:
         InputError: a column is missing, or its type cannot serve.
@@ -40,44 +43,74 @@ def documents(source: DataFrame, settings: Settings) -> DataFrame:
     if settings.within:
         told.append(column(settings.within).alias("group"))
     if not settings.features_column:
-        return usable.select(*told, column(settings.text_column).alias("text"))
+        text = column(settings.text_column)
+        length = F.coalesce(F.char_length(text), F.lit(0)).alias("length")
+        cut = F.coalesce(F.octet_length(text) > settings.max_document_bytes, F.lit(False)).alias("cut")
+        return usable.select(*told, beginning(settings).alias("text"), length, cut)
     given = source.schema[settings.features_column].dataType
     # As bytes, since a pandas UDF fails on a string that is not UTF-8.
     wanted = "map<binary, double>" if isinstance(given, MapType) else _FEATURES
     return usable.select(*told, column(settings.features_column).cast(wanted).alias("features"))
 
 
-def with_broken_lines(source: DataFrame, name: str) -> DataFrame:
-    """The source with its column of this name known to hold, in place of a document, a line that could not be parsed."""
-    return source.withMetadata(name, {_BROKEN_LINES: True})
+def beginning(settings: Settings) -> Column:
+    """As much of a text, which is valid UTF-8, as is compared: all, or the whole characters in its first bytes."""
+    text, most = column(settings.text_column), settings.max_document_bytes
+    content = text.cast("binary")
+    short = content
+    # A character ends before each byte that does not go on with one, 10xxxxxx; it has four bytes at most.
+    for length in (most - 3, most - 2, most - 1, most):
+        goes_on = F.substring(content, length + 1, 1).between(F.lit(b"\x80"), F.lit(b"\xbf"))
+        short = F.when(~goes_on, F.substring(content, 1, length)).otherwise(short)
+    return F.when(F.octet_length(text) <= most, text).otherwise(short.cast("string"))
 
 
-def _broken_lines(source: DataFrame) -> str | None:
-    return next((field.name for field in source.schema if field.metadata.get(_BROKEN_LINES)), None)
+def origin(
+    file: Column, position: Column | None = None, reason: Column | None = None, record: Column | None = None, *,
+    line_hash: Column | None = None,
+) -> Column:  # fmt: skip
+    """Where a row came from, as the column that `rejects` reads: file, position from 1, why it is no document, how it begins.
+
+    Args:
+        line_hash: `xxhash64` of its line, by which the position can be found afterwards.
+    """
+    given = (file, position, reason, record, line_hash)
+    parts = (
+        (F.lit(None) if part is None else part).cast(kind).alias(name)
+        for part, (name, kind) in zip(given, _ORIGIN_FIELDS.items(), strict=True)
+    )
+    return F.struct(*parts).alias(ORIGIN)
+
+
+def is_valid_utf8(text: Column) -> Column:
+    """Whether a string is valid UTF-8, which Spark does not promise of what it reads."""
+    if hasattr(F, "is_valid_utf8"):
+        return F.is_valid_utf8(text)
+    # Encoding replaces what is not.
+    return F.encode(text, "UTF-8") == text.cast("binary")
 
 
 def usable_rows(source: DataFrame, settings: Settings) -> DataFrame:
     """The rows that are documents, with the columns that they came with."""
-    usable = source.where(_reject_reason(source, settings).isNull())
-    broken_lines = _broken_lines(source)
-    return usable.drop(broken_lines) if broken_lines else usable
+    return source.where(_reject_reason(source, settings).isNull()).drop(ORIGIN)
 
 
-def rejects(source: DataFrame, settings: Settings, file: Column | None = None) -> DataFrame:
-    """Each row that is no document, as `file`, `reason` and `record`; `file` is the column to take the first from.
+def rejects(source: DataFrame, settings: Settings) -> DataFrame:
+    """Each row that is no document, as `file`, `position`, `reason`, `record` and `line_hash`.
 
-    The record is the broken line, or else the id, or else, where that is null, the row as JSON.
+    The record is what its origin tells, or else the id, or else, where that is null, the row as JSON.
     """
     check_columns(source, settings)
-    broken_lines = _broken_lines(source)
-    shown = [_as_json(field.name, field.dataType) for field in source.schema if field.name != broken_lines]
-    line = column(broken_lines) if broken_lines else F.lit(None)
-    record = F.coalesce(line, column(settings.id_column).cast("string"), F.to_json(F.struct(*shown)))
+    shown = [_as_json(field.name, field.dataType) for field in source.schema if field.name != ORIGIN]
+    told = F.col(ORIGIN) if ORIGIN in source.columns else origin(F.lit(None))
     reason = _reject_reason(source, settings)
+    record = F.coalesce(told.getField("record"), column(settings.id_column).cast("string"), F.to_json(F.struct(*shown)))
     return source.where(reason.isNotNull()).select(
-        (F.lit(None) if file is None else file).cast("string").alias("file"),
+        told.getField("file").alias("file"),
+        told.getField("position").alias("position"),
         reason.alias("reason"),
         F.substring(record, 1, _SHOWN).alias("record"),
+        told.getField("line_hash").alias("line_hash"),
     )
 
 
@@ -87,17 +120,36 @@ def _as_json(name: str, given: DataType) -> Column:
     return column(name)
 
 
-def check_no_rejects(rejected: DataFrame) -> None:
-    """Raise InputError where a row is no document; ten are shown."""
-    examples = rejected.limit(10).collect()
+def check_share_rejected(rejected: int, documents: int, most: float) -> None:
+    """Raise InputError where a larger share of the records than `most` are no documents."""
+    share = rejected / max(1, rejected + documents)
+    if share > most:
+        raise InputError(
+            f"{rejected:,} of {rejected + documents:,} records of the input are no documents, {share:.1%}, more than "
+            f"max-rejected, {most:.1%}; --on-bad-input fail shows what is wrong with ten of them; mend them, or allow more with "
+            "--max-rejected"
+        )
+
+
+def check_no_rejects(rejected: DataFrame, number: int | None = None) -> None:
+    """Raise InputError where a row is no document; ten are shown.
+
+    Args:
+        number: of rows, where it is known.
+    """
+    examples = rejected.orderBy("file", "position", "reason", "record").limit(10).collect()
     if examples:
         shown = "; ".join(
-            reason + (f" in {file}" if file else "") + (f": {record[:60]!r}" if record else "")
-            for file, reason, record in examples
+            reason
+            + (f" in {file}" if file else "")
+            + (f", {position:,}" if position else "")
+            + (f": {record[:60]!r}" if record else "")
+            for file, position, reason, record, *_ in examples
         )
+        total = rejected.count() if number is None else number
         raise InputError(
-            f"{rejected.count():,} records of the input are no documents: {shown}. Mend or drop them; or let the job go on "
-            "without them, each listed in rejects/, with --on-bad-input reject"
+            f"{total:,} records of the input are no documents: {shown}. Mend or drop them; or let the job go on without them, "
+            "each listed in rejects/, with --on-bad-input reject"
         )
 
 
@@ -109,7 +161,7 @@ def check_columns(source: DataFrame, settings: Settings) -> None:
     named += [(name, "--keep") for name in settings.keep_columns]
     grouping = [(settings.within, "--within"), (settings.source_column, "--source-column")]
     named += [(name, option) for name, option in grouping if name]
-    columns = [name for name in source.columns if name != _broken_lines(source)]
+    columns = [name for name in source.columns if name != ORIGIN]
     for name, option in named:
         # Spark tells columns apart without regard to case.
         alike = sum(other.lower() == name.lower() for other in source.columns)
@@ -170,13 +222,12 @@ def _holds_features(given: DataType) -> bool:
 
 def _reject_reason(source: DataFrame, settings: Settings) -> Column:
     """Why a row is no document; NULL where it is one."""
-    reason = F.when(column(settings.id_column).isNull(), F.lit("the id is null"))
-    broken_lines = _broken_lines(source)
-    if broken_lines:
-        broken = F.lit("the record is not valid JSON")
-        reason = F.when(column(broken_lines).isNotNull(), broken).when(
-            column(settings.id_column).isNull(), F.lit("the id is null")
-        )
+    told = F.col(f"{ORIGIN}.reason") if ORIGIN in source.columns else F.lit(None).cast("string")
+    named = [settings.id_column, *([] if settings.features_column else [settings.text_column])]
+    reason = F.when(told.isNotNull(), told).when(column(settings.id_column).isNull(), F.lit("the id is null"))
+    for name in named:
+        if isinstance(source.schema[name].dataType, StringType):
+            reason = reason.when(~is_valid_utf8(column(name)), F.lit(f"column {name!r} is not valid UTF-8"))
     if settings.features_column:
         features = column(settings.features_column)
         if isinstance(source.schema[settings.features_column].dataType, MapType):

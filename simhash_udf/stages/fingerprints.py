@@ -13,16 +13,16 @@ SETTINGS_KEY = "simhash.settings"
 
 def fingerprints(documents: DataFrame, settings: Settings) -> DataFrame:
     """The table `fingerprints`: `id`, `fingerprint` BIGINT, `features` INT, `length` INT, `content` BIGINT, `low_information`
-    BOOLEAN, `sketch` ARRAY<BIGINT> for `--verify sketch`, and `group` where the documents have it.
+    and `cut` BOOLEAN, `sketch` ARRAY<BIGINT> for `--verify sketch`, and `group` where the documents have it.
 
     Args:
-        documents: `id` with `text`, or with `features`, as the documents stage makes them, and maybe `group`.
+        documents: `id` with `text`, `length` and `cut`, or with `features`, as the documents stage makes them, and maybe `group`.
         settings: fingerprint, unit, ngram and weighting are used, and verify with its unit and ngram. The id of the first four is
             kept as metadata of the column `fingerprint`, so that the table carries it wherever it goes.
     """
     if settings.features_column:
         folded = features_fingerprints("features")
-        length = F.lit(0)
+        length, cut = F.lit(0), F.lit(False)
     else:
         folded = text_fingerprints(
             "text",
@@ -33,15 +33,16 @@ def fingerprints(documents: DataFrame, settings: Settings) -> DataFrame:
             sketch=(settings.verify_unit, settings.verify_ngram) if settings.sketches else None,
             content_unit=settings.content_unit,
         )
-        length = F.coalesce(F.char_length("text"), F.lit(0))
+        length, cut = F.col("length"), F.col("cut")
     told = [name for name in ("id", "group") if name in documents.columns]
-    return documents.select(*told, folded.alias("folded"), length.alias("length")).select(
+    return documents.select(*told, folded.alias("folded"), length.alias("length"), cut.alias("cut")).select(
         "id",
         F.col("folded.fingerprint").alias("fingerprint", metadata={SETTINGS_KEY: settings.fingerprint_id}),
         F.col("folded.features").alias("features"),
         "length",
         F.col("folded.content").alias("content"),
         F.col("folded.low_information").alias("low_information"),
+        "cut",
         *([F.col("folded.sketch").alias("sketch")] if settings.sketches else []),
         *told[1:],
     )

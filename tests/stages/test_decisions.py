@@ -4,7 +4,7 @@ from decimal import Decimal
 import pytest
 from chispa import assert_df_equality
 
-from simhash_udf.settings import keep_order
+from simhash_udf.knob_values import keep_order
 from simhash_udf.stages.decisions import by_source, decisions, in_order, keep_columns, kept
 
 MADE = "id string, fingerprint bigint, features int, length int"

@@ -2,6 +2,7 @@ from datetime import date, datetime
 from decimal import Decimal
 
 import pytest
+from pyspark.sql import functions as F
 
 from simhash_udf.errors import InputError
 from simhash_udf.settings import Settings
@@ -9,9 +10,9 @@ from simhash_udf.stages.documents import (
     check_columns,
     check_no_rejects,
     documents,
+    origin,
     rejects,
     usable_rows,
-    with_broken_lines,
 )
 
 FEATURES = "array<struct<feature:string,weight:double>>"
@@ -40,7 +41,7 @@ def test_ids_of_every_atomic_type_stay_as_they_are(spark, kind, ids):
 def test_columns_with_odd_names_are_found(spark):
     source = spark.createDataFrame([(1, "x")], "`my.id` int, `the ``text` string")
     made = documents(source, Settings(id_column="my.id", text_column="the `text"))
-    assert [tuple(row) for row in made.collect()] == [(1, "x")]
+    assert [tuple(row) for row in made.collect()] == [(1, "x", 1, False)]
 
 
 @pytest.mark.parametrize(
@@ -79,22 +80,35 @@ def test_a_column_that_is_there_twice_is_refused(spark, names):
 def test_rows_without_an_id_are_rejects_and_no_documents(spark):
     source = spark.createDataFrame([(1, "x"), (None, "y")], "id int, text string")
     assert [row["id"] for row in documents(source, Settings()).collect()] == [1]
-    assert [tuple(row) for row in rejects(source, Settings()).collect()] == [(None, "the id is null", '{"text":"y"}')]
+    assert [tuple(row) for row in rejects(source, Settings()).collect()] == [(None, None, "the id is null", '{"text":"y"}', None)]
     with pytest.raises(InputError, match=r"1 records .* the id is null.*--on-bad-input reject"):
         check_no_rejects(rejects(source, Settings()))
 
 
-def test_broken_records_are_rejects_and_leave_no_column_behind(spark):
-    rows = spark.createDataFrame([(1, "x", None), (None, None, '{"id":')], "id int, text string, _corrupt_record string")
-    source = with_broken_lines(rows, "_corrupt_record")
-    assert [tuple(row) for row in rejects(source, Settings()).collect()] == [(None, "the record is not valid JSON", '{"id":')]
-    assert usable_rows(source, Settings()).columns == ["id", "text"]
+def test_what_reading_rejected_is_listed_and_leaves_no_column_behind(spark):
+    rows = spark.createDataFrame([(1, "x", None), (None, None, "damaged")], "id int, text string, why string")
+    told = origin(F.lit("a file"), F.lit(7), F.col("why"), F.lit("it begins so"), line_hash=F.lit(5))
+    source = rows.select("id", "text", told)
+    assert [tuple(row) for row in rejects(source, Settings()).collect()] == [("a file", 7, "damaged", "it begins so", 5)]
+    assert [tuple(row) for row in usable_rows(source, Settings()).collect()] == [(1, "x")]
 
 
-def test_a_column_that_is_named_like_that_of_broken_records_is_one_of_the_documents(spark):
-    source = spark.createDataFrame([(1, "x", None), (2, "y", "mine")], "id int, text string, _corrupt_record string")
-    assert rejects(source, Settings()).count() == 0
-    assert [tuple(row) for row in usable_rows(source, Settings()).orderBy("id").collect()] == [(1, "x", None), (2, "y", "mine")]
+@pytest.mark.parametrize("bad", ["id", "text"])
+def test_strings_that_are_not_utf8_are_rejects(spark, bad):
+    values = {"id": "'a'", "text": "'x'"} | {bad: "cast(X'61ff' AS string)"}
+    source = spark.sql(f"SELECT {values['id']} AS id, {values['text']} AS text UNION ALL SELECT 'b', 'é'")
+    assert [row["reason"] for row in rejects(source, Settings()).collect()] == [f"column '{bad}' is not valid UTF-8"]
+    assert [row["id"] for row in documents(source, Settings()).collect()] == ["b"]
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * 40, "é" * 20, "文" * 14, "𝒳" * 10, "a" + "𝒳" * 10, "ab" + "𝒳é" * 8, "x" * 16, "x", "", None]
+)
+def test_of_a_long_text_the_whole_characters_in_its_first_bytes_are_compared(spark, text):
+    source = spark.createDataFrame([(1, text)], "id int, text string")
+    ((_, taken, length, cut),) = documents(source, Settings(max_document_bytes=16)).collect()
+    assert taken == (None if text is None else text.encode()[:16].decode(errors="ignore"))
+    assert (length, cut) == (len(text or ""), len((text or "").encode()) > 16)
 
 
 def test_a_row_without_an_id_is_shown_with_columns_of_any_type(spark):
@@ -107,7 +121,7 @@ def test_a_row_without_an_id_is_shown_with_columns_of_any_type(spark):
         columns["w"] = """parse_json('{"a": [1]}')"""
     listed = ", ".join(f"{value} AS {name}" for name, value in columns.items())
     source = spark.sql(f"SELECT cast(NULL AS int) AS id, {listed}, 'long' AS text")
-    ((_, reason, record),) = rejects(source, Settings()).collect()
+    ((_, _, reason, record, _),) = rejects(source, Settings()).collect()
     assert reason == "the id is null"
     for part in ('{"a b`c":1,"b":"/w==","d":"2024-02-03"', '"n":1.50', '"s":[{"a":1},null]', '"f":"NaN"', '"text":"long"}'):
         assert part in record, record
@@ -116,12 +130,6 @@ def test_a_row_without_an_id_is_shown_with_columns_of_any_type(spark):
 def test_of_a_long_row_without_an_id_the_beginning_is_shown(spark):
     source = spark.createDataFrame([(None, "x" * 5000)], "id int, text string")
     assert rejects(source, Settings()).collect()[0]["record"] == ('{"text":"' + "x" * 5000)[:1000]
-
-
-def test_looking_for_rows_without_an_id_lets_parquet_pass_over_what_has_none(spark, tmp_path, capsys):
-    spark.createDataFrame([(1, "x")], "id int, text string").write.parquet(f"{tmp_path}/in")
-    rejects(spark.read.parquet(f"{tmp_path}/in"), Settings()).explain()
-    assert "PushedFilters: [IsNull(id)]" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf"), float("-inf"), None])

@@ -1,4 +1,4 @@
-"""Reading documents: Parquet and JSON lines, plain or compressed."""
+"""The files of an input: which there are, what their names tell, and Spark's readers for them."""
 
 from __future__ import annotations
 
@@ -14,64 +14,62 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from simhash_udf.errors import InputError
-from simhash_udf.settings import Settings
-from simhash_udf.stages.documents import with_broken_lines
 from simhash_udf.storage import (
     as_literal_glob,
     expand,
-    join,
     local_path,
 )
 
-_ENDINGS = {"parquet": (".parquet", ".pq", ".parq"), "jsonl": (".jsonl", ".json", ".ndjson", ".jsonlines")}
+_ENDINGS = {
+    "parquet": (".parquet", ".pq", ".parq"),
+    "jsonl": (".jsonl", ".json", ".ndjson", ".jsonlines"),
+    "csv": (".csv",),
+    "tsv": (".tsv", ".tab"),
+    "orc": (".orc",),
+    "warc": (".warc", ".wet", ".arc"),
+}
+_NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _COMPRESSIONS = (".gz", ".gzip", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
-# Where Spark's JSON reader puts a line that it cannot parse; it becomes a column only where there is such a line.
-_CORRUPT_RECORD = "_corrupt_record"
-_WANTED = {"parquet": "Parquet files", "jsonl": "files of one JSON object a line", "binaryFile": "files"}
+WANTED = {
+    "parquet": "Parquet files",
+    "jsonl": "files of one JSON object a line",
+    "csv": "files of fields with commas between them, below a line of their names",
+    "tsv": "files of fields with tabs between them, below a line of their names",
+    "orc": "ORC files",
+    "text": "text files, each a document",
+    "lines": "text files, each line a document",
+    "warc": "web archives: WARC, WET or ARC",
+    "table": "a table or view that the session knows by this name",
+    "binaryFile": "files",
+}
 
 
-def read_documents(spark: SparkSession, settings: Settings) -> DataFrame:
-    """The rows of the inputs, with all their columns, and those of partition directories (`crawl=01`).
+def literal_paths(files: list[DataFile], *, whole_roots: bool) -> list[str]:
+    """What to give to a reader of Spark for these files.
 
-    Raises:
-        InputError: a path is missing, the format cannot be told, a file is not in it, or a file would be left out.
+    Args:
+        whole_roots: whether these are all files of their inputs; the paths are then those of the inputs.
     """
-    paths = [path for given in settings.input for path in expand(given)]
-    if len(set(paths)) < len(paths):
-        twice = sorted({path for path in paths if paths.count(path) > 1})
-        raise InputError(f"the input names {twice[0]!r} more than once; name each path once")
-    found = data_files(spark, settings.input)
-    chosen = settings.input_format if settings.input_format != "auto" else _format_of(paths, found)
-    if not found:
-        raise InputError(f"the input {', '.join(settings.input)} has no file; it must be {_WANTED[chosen]}")
-    reader = spark.read.option("recursiveFileLookup", not is_partitioned(found))
-    # Without this, a file without a column that another has would decide the columns of all.
-    reader = reader.option("mergeSchema", True) if chosen == "parquet" else reader.option("mode", "PERMISSIVE")
-    if chosen == "jsonl":
-        reader = reader.option("columnNameOfCorruptRecord", _CORRUPT_RECORD)
+    if not whole_roots:
+        return [as_literal_glob(file.path) for file in files]
     # A remote input is still the glob that was given.
-    roots = dict.fromkeys(file.root for file in found)
-    files = [root if local_path(root) is None else as_literal_glob(root) for root in roots]
-    frame = read_files(reader.parquet if chosen == "parquet" else reader.json, files, chosen)
-    if not frame.columns or (chosen == "jsonl" and frame.columns == [_CORRUPT_RECORD]):
-        raise InputError(f"the input {', '.join(settings.input)} has no document; it must be {_WANTED[chosen]}")
-    return with_broken_lines(frame, _CORRUPT_RECORD) if chosen == "jsonl" and _CORRUPT_RECORD in frame.columns else frame
+    roots = dict.fromkeys(file.root for file in files)
+    return [root if local_path(root) is None else as_literal_glob(root) for root in roots]
 
 
 def read_files(read: Any, files: list[str], chosen: str) -> DataFrame:
     """Files through a reader of Spark.
 
     Args:
-        read: the method of a reader, such as `spark.read.parquet`.
+        read: a reader's method that takes a list of paths, such as `spark.read.json`.
         files: paths that exist.
-        chosen: "parquet" or another format.
+        chosen: a format.
 
     Raises:
         InputError: Spark cannot read them.
     """
     try:
-        # Parquet takes several paths, JSON a list of them.
-        frame: DataFrame = read(*files) if chosen == "parquet" else read(files)
+        frame: DataFrame = read(files)
     except Exception as error:
         # Spark tells of a file that it cannot read in errors of several classes, some only known to its JVM bridge.
         if not type(error).__module__.startswith(("pyspark.", "py4j.")):
@@ -79,31 +77,28 @@ def read_files(read: Any, files: list[str], chosen: str) -> DataFrame:
         text = str(error)
         named = re.search(r"\[[A-Z_.]+\] [^\n]*", text)
         reason = (named[0] if named else text.split("\n", 1)[0]).split("SQLSTATE")[0].strip()
-        raise InputError(f"the input cannot be read as {_WANTED[chosen]}: {reason}") from error
+        raise InputError(f"the input cannot be read as {WANTED[chosen]}: {reason}") from error
     return frame
 
 
-def source_file(frame: DataFrame) -> Column:
-    """The column that names the file a row was read from; NULL where a column of the input hides it."""
-    hidden = any(name.lower() == "_metadata" for name in frame.columns)
-    return F.lit(None) if hidden else F.col("_metadata.file_path")
-
-
-class _DataFile(NamedTuple):
-    """A file to read, the input that it belongs to, and the names of the directories between them."""
+class DataFile(NamedTuple):
+    """A file to read: the input that it belongs to, the names of the directories between them, its size in bytes, and when it was
+    last changed, in whole microseconds since 1970."""
 
     path: str
     root: str
     between: tuple[str, ...]
+    size: int = 0
+    modified: int = 0
 
 
-def data_files(spark: SparkSession, inputs: Iterable[str]) -> list[_DataFile]:
+def data_files(spark: SparkSession, inputs: Iterable[str]) -> list[DataFile]:
     """The files that Spark reads for these inputs.
 
     Raises:
         InputError: Spark would leave one out, for its name or that of a directory.
     """
-    found: list[_DataFile] = []
+    found: list[DataFile] = []
     for given in inputs:
         for root in expand(given):
             local = local_path(root)
@@ -111,27 +106,26 @@ def data_files(spark: SparkSession, inputs: Iterable[str]) -> list[_DataFile]:
     return found
 
 
-def _listed(spark: SparkSession, root: str) -> list[_DataFile]:
+def _listed(spark: SparkSession, root: str) -> list[DataFile]:
     # This format needs no look into the files. A glob has as many parts as what it matches.
-    listed = read_files(
-        spark.read.format("binaryFile").option("recursiveFileLookup", True).load, [root], "binaryFile"
-    ).inputFiles()
+    listed = read_files(spark.read.format("binaryFile").option("recursiveFileLookup", True).load, [root], "binaryFile")
     parts = root.rstrip("/").count("/") + 1
-    files = [unquote(file) for file in listed]
+    files = listed.select("path", "length", F.unix_micros("modificationTime").alias("modified")).collect()
     if not files and _is_left_out(posixpath.basename(root.rstrip("/"))):
         raise InputError(_left_out(root))
-    return [_DataFile(file, root, tuple(file.split("/")[parts:-1])) for file in files]
+    told = ((re.sub("^file:/+", "file:///", file["path"]), file["length"], file["modified"]) for file in files)
+    return sorted(DataFile(path, root, tuple(path.split("/")[parts:-1]), size, modified) for path, size, modified in told)
 
 
 def _cannot_be_read(error: OSError) -> None:
     raise InputError(f"the input {error.filename!r} cannot be read: {error.strerror}; mend it or leave it out") from None
 
 
-def _walked(root: str, *, outright: bool) -> list[_DataFile]:
+def _walked(root: str, *, outright: bool) -> list[DataFile]:
     if not os.path.isdir(root):
         name = os.path.basename(root)
         if not _is_left_out(name):
-            return [_DataFile(root, root, ())]
+            return [_local_file(root, root, ())]
         if outright or _format_by_name(name):
             raise InputError(_left_out(root))
         return []
@@ -147,10 +141,25 @@ def _walked(root: str, *, outright: bool) -> list[_DataFile]:
         for name in sorted(names):
             path = os.path.join(directory, name)
             if not left_out and not _is_left_out(name):
-                found.append(_DataFile(path, root, between))
+                found.append(_local_file(path, root, between))
             elif _format_by_name(name):
                 raise InputError(_left_out(path))
     return found
+
+
+def _local_file(path: str, root: str, between: tuple[str, ...]) -> DataFile:
+    try:
+        status = os.stat(path)
+    except OSError:
+        # A link to nothing, or gone since it was listed; who reads it says so.
+        return DataFile(path, root, between)
+    return DataFile(path, root, between, status.st_size, status.st_mtime_ns // 1000)
+
+
+def can_be_opened(file: DataFile) -> bool:
+    """Whether a local file is there and may be read; those of other file systems are taken to be."""
+    local = local_path(file.path)
+    return local is None or os.access(local, os.R_OK)
 
 
 def _is_left_out(name: str) -> bool:
@@ -165,11 +174,45 @@ def _left_out(path: str) -> str:
     )
 
 
-def is_partitioned(found: list[_DataFile]) -> bool:
-    """Whether the files lie in partition directories, such as crawl=01, which Spark makes columns of.
+def is_partitioned(found: list[DataFile]) -> bool:
+    """Whether the files lie in partition directories, such as crawl=01, which are columns.
 
     Raises:
-        InputError: some do and some do not, or not in the same ones: Spark would leave files or columns out.
+        InputError: as `partition_base`.
+    """
+    return partition_base(found) is not None
+
+
+def partitions_of(file: DataFile) -> list[tuple[str, str | None]]:
+    """The columns that the directories of a file stand for, and its values: strings as they are written.
+
+    >>> partitions_of(DataFile("/in/crawl=01/a.csv", "/in", ("crawl=01",)))
+    [('crawl', '01')]
+    """
+    named = [name.partition("=") for name in file.between if "=" in name]
+    return [(unquote(key), None if value == _NULL_PARTITION else unquote(value)) for key, _, value in named]
+
+
+def plain_path(name: str) -> str:
+    """A file as people name it, by the name that Spark has for it.
+
+    >>> plain_path("file:///in/a%20b%25.jsonl")
+    '/in/a b%.jsonl'
+    """
+    return re.sub(r"^file:/*(?=/)", "", unquote(name)) if name.startswith("file:") else unquote(name)
+
+
+def source_file() -> Column:
+    """The file that a row was read from, as people name it; `plain_path` in Spark's terms."""
+    name = F.url_decode(F.replace("_metadata.file_path", F.lit("+"), F.lit("%2B")))
+    return F.regexp_replace(name, "^file:/*(?=/)", "")
+
+
+def partition_base(found: list[DataFile]) -> str | None:
+    """The directory of the table whose partition directories, such as crawl=01, the files lie in; None where they lie in none.
+
+    Raises:
+        InputError: some do and some do not, or not in the same ones: files or columns would be left out.
     """
     examples: dict[tuple[str, ...], str] = {}
     for file in found:
@@ -182,10 +225,10 @@ def is_partitioned(found: list[_DataFile]) -> bool:
                 "another, such as year=2024/month=01: rename it or move them"
             )
         # What Spark takes for the directory of the table, and the columns.
-        shape = (join(file.root, *file.between[:first]), *keys) if keys else ()
+        shape = (file.path.rsplit("/", len(names) - first + 1)[0], *keys) if keys else ()
         examples.setdefault(shape, file.path)
     if examples.keys() <= {()}:
-        return False
+        return None
     if len(examples) > 1:
         one, other, *_ = examples.values()
         raise InputError(
@@ -193,10 +236,15 @@ def is_partitioned(found: list[_DataFile]) -> bool:
             "would leave files out; move one of them, read them in runs of their own, or give the partition directories "
             "themselves as a glob, such as 'corpus/crawl=*', which makes no columns of their names"
         )
-    return True
+    return next(iter(examples))[0]
 
 
-def _format_of(paths: list[str], files: list[_DataFile]) -> str:
+def format_of(paths: list[str], files: list[DataFile]) -> str:
+    """The format that the names of files tell.
+
+    Raises:
+        InputError: they tell none, or several.
+    """
     found: dict[str, str] = {}
     for file in files:
         kind = _format_by_name(file.path)
@@ -206,7 +254,10 @@ def _format_of(paths: list[str], files: list[_DataFile]) -> str:
         return next(iter(found))
     known = ", ".join(ending for endings in _ENDINGS.values() for ending in endings)
     problem = f"both {' and '.join(map(repr, found.values()))} are there" if found else f"no file name ends in {known}"
-    raise InputError(f"the format of {', '.join(paths)} cannot be told: {problem}; say it with --input-format")
+    raise InputError(
+        f"the format of {', '.join(paths[:10])} cannot be told: {problem}; say it with --input-format, for plain text text (each "
+        "file a document) or lines (each line a document)"
+    )
 
 
 def _format_by_name(name: str) -> str | None:

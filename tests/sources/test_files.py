@@ -6,7 +6,9 @@ import pytest
 from simhash_udf.errors import InputError
 from simhash_udf.results import read_fingerprints
 from simhash_udf.settings import Settings
-from simhash_udf.sources import _listed, _walked, read_documents
+from simhash_udf.sources import read_documents
+from simhash_udf.sources.files import _listed, _walked
+from simhash_udf.stages.documents import ORIGIN
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +24,8 @@ def write(base, *names):
 
 
 def read(spark, *inputs):
-    return read_documents(spark, Settings(input=tuple(map(str, inputs)), output="o"))
+    settings = Settings(input=tuple(map(str, inputs)), output="o")
+    return read_documents(spark, settings, lambda _, table: table, lambda _: None).rows.drop(ORIGIN)
 
 
 def rows(frame):
