@@ -32,7 +32,7 @@ from memory import Sampler
 from quality import PRECISION_SIMILARITY, Pairs, Truth, quality, texts_of
 
 from simhash_udf.core.components import connected_components
-from simhash_udf.run import read_report, table_path
+from simhash_udf.manifest import read_report, table_path
 
 HERE = Path(__file__).parent
 JOB = HERE.parent / "jobs" / "dedup.py"

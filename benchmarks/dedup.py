@@ -18,7 +18,7 @@ from typing import Any
 
 from memory import Sampler
 
-from simhash_udf.run import read_manifest, read_report
+from simhash_udf.manifest import read_manifest, read_report
 
 JOB = Path(__file__).parent.parent / "jobs" / "dedup.py"
 

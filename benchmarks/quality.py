@@ -36,7 +36,7 @@ from simhash_udf.core.fingerprint import fingerprint_batch
 from simhash_udf.core.search import BucketSearch
 from simhash_udf.core.similarity import gram_sets, similarities
 from simhash_udf.core.sketch import SKETCH_BITS, minhash_batch, sketch_words
-from simhash_udf.run import table_path
+from simhash_udf.manifest import table_path
 
 FEATURES = ["word1", "word2", "word3", *(f"char{n}" for n in range(4, 10))]
 KINDS = ["tf", "log", "binary", "minhash"]

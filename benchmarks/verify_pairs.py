@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from simhash_udf import hamming
-from simhash_udf.run import read_manifest, table_path
+from simhash_udf.manifest import read_manifest, table_path
 
 
 def brute_force(ids: list[object], fingerprints: np.ndarray, max_distance: int) -> dict[tuple[object, object], int]:

@@ -28,7 +28,7 @@ def dedup(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
         return
     with Run(spark, settings, log) as run:
         taken = take_in(spark, settings, run)
-        found = deduplicate(taken.rows, settings, run.store, plan_logger(spark), discard=run.discard)
+        found = deduplicate(taken.rows, settings, run.store, plan_logger(spark), discard=run.discard, finished=run.finished)
         figures = report(found, taken.rejected, run.rows("kept"), taken.skipped)
         run.publish(figures, KNOBS, settings.fingerprint_id)
     documents, clusters = figures["documents"], figures["clusters"]

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from simhash_udf.demo import CORPUS, PLANTED, compare_with_planted, write_corpus
 from simhash_udf.errors import SimHashError
-from simhash_udf.run import read_manifest
+from simhash_udf.manifest import read_manifest
 
 MEANINGS = {
     "pairs": "documents whose fingerprints differ in at most k bits",

@@ -31,7 +31,7 @@ def pairs(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
         return
     check_ids(stored, settings.id_column)
     with Run(spark, settings, log) as run:
-        found = find_pairs(stored, settings, run.store, plan_logger(spark), discard=run.discard)
+        found = find_pairs(stored, settings, run.store, plan_logger(spark), discard=run.discard, finished=run.finished)
         figures = {"pairs_by_distance": histogram(found.pairs), "search": plan_figures(found.plan)}
         run.publish(figures, KNOBS, settings_id_of(stored))
 

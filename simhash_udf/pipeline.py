@@ -2,7 +2,7 @@
 
 No session, no reading and no writing here: `store` is called with each finished table and gives it back in a form whose
 lineage is cut (a written table, or a checkpoint), so that no stage runs twice. `discard` is called with the name of a table
-between stages once it is not needed any more.
+between stages once it is not needed any more; `finished` gives a table that an earlier run has made, or None.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from simhash_udf.stages.verification import with_estimated_similarity, with_simi
 from simhash_udf.tables import column
 
 OnPlan = Callable[[SearchPlan, DataFrame], None]
+Finished = Callable[[str], DataFrame | None]
 
 SAMPLED_DOCUMENTS = 1 << 16
 BROADCAST_NODES = 1_000_000
@@ -87,12 +88,22 @@ def no_watch(_plan: SearchPlan, _fingerprints: DataFrame) -> None:
     """Nobody looks at the plan before the search runs."""
 
 
+def nothing_finished(_name: str) -> None:
+    """No table is there from an earlier run."""
+
+
 def discard_nothing(name: str) -> None:
     """Leave a table to whoever clears the place it is in."""
 
 
 def deduplicate(
-    source: DataFrame, settings: Settings, store: Store, on_plan: OnPlan = no_watch, *, discard: Discard = discard_nothing
+    source: DataFrame,
+    settings: Settings,
+    store: Store,
+    on_plan: OnPlan = no_watch,
+    *,
+    discard: Discard = discard_nothing,
+    finished: Finished = nothing_finished,
 ) -> NearDuplicates:
     """Find the near-duplicates of a corpus and decide which documents stay.
 
@@ -104,10 +115,12 @@ def deduplicate(
     """
     usable = usable_rows(source, settings)
     made = fingerprint_documents(source, settings, store)
-    found = find_pairs(made, settings, store, on_plan, usable, discard=discard)
+    found = find_pairs(made, settings, store, on_plan, usable, discard=discard, finished=finished)
     graph = found.graph
     columns = keep_columns(usable, settings.id_column, settings.keep_order)
-    chained = clusters(graph.members, graph.edges, store, discard)
+    chained = finished("clusters") if settings.max_radius == 64 else finished("chained")
+    if chained is None:
+        chained = clusters(graph.members, graph.edges, store, discard)
     counts: dict[str, Any] = {}
     if settings.min_features:
         counts["documents_of_few_features"] = made.where(F.col("features").between(1, settings.min_features - 1)).count()
@@ -151,12 +164,14 @@ def find_pairs(
     usable: DataFrame | None = None,
     *,
     discard: Discard = discard_nothing,
+    finished: Finished = nothing_finished,
 ) -> Pairs:
     """How the search was planned, pairs of fingerprints, the graph of the documents, and the table `pairs`.
 
     Args:
         made: the table `fingerprints`.
         on_plan: called with the plan and the table `fingerprints` before the search.
+        discard, finished: of a table between stages, and of any by its name, as `Run` has them.
         usable: the rows that documents were made of, for `settings.verify`.
     """
     all_nodes = nodes(made, settings, store)
@@ -176,19 +191,26 @@ def find_pairs(
         graph = Graph(all_nodes, store("members", graph.members), store("edges", graph.edges))
     if settings.verifies:
         assert usable is not None
-        graph = verified(graph, usable, settings, store, discard)
+        graph = verified(graph, usable, settings, store, discard, finished("measured_edges"))
     spanning = settings.pairs == "spanning"
     return Pairs(plan, found, graph, store("pairs", pairs(graph.members, graph.edges, spanning=spanning)))
 
 
-def verified(graph: Graph, usable: DataFrame, settings: Settings, store: Store, discard: Discard) -> Graph:
-    """The graph with those edges alone whose texts are as similar as the settings ask, and with the similarity of each."""
-    if settings.sketches:
-        measured = with_estimated_similarity(graph.edges, graph.nodes)
-    else:
-        measured = with_similarity_of_texts(graph, usable, settings, store, discard)
-    measured = store("measured_edges", measured)
-    discard("unverified_gram_sets")
+def verified(
+    graph: Graph, usable: DataFrame, settings: Settings, store: Store, discard: Discard, measured: DataFrame | None = None
+) -> Graph:
+    """The graph with those edges alone whose texts are as similar as the settings ask, and with the similarity of each.
+
+    Args:
+        measured: the edges with their similarity, where an earlier run has measured them.
+    """
+    if measured is None:
+        if settings.sketches:
+            measured = with_estimated_similarity(graph.edges, graph.nodes)
+        else:
+            measured = with_similarity_of_texts(graph, usable, settings, store, discard)
+        measured = store("measured_edges", measured)
+        discard("unverified_gram_sets")
     alike = F.col("similarity") >= settings.min_similarity
     return Graph(graph.nodes, graph.members, measured.where(alike), measured.where(~alike))
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from simhash_udf.errors import InputError, OutputError
-from simhash_udf.run import MANIFEST, read_manifest, table_path
+from simhash_udf.manifest import MANIFEST, read_manifest, table_path
 from simhash_udf.settings import Settings
 from simhash_udf.sources.files import data_files, is_partitioned, read_files
 from simhash_udf.stages.documents import check_id_type

@@ -17,25 +17,29 @@ replaces, and of those that were killed or taken over.
 
 from __future__ import annotations
 
+import hashlib
 import json
-import platform
 import re
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
-from importlib import metadata
 from types import TracebackType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from simhash_udf import storage
+from simhash_udf import checkpoints, storage
+from simhash_udf.checkpoints import Checkpoint
+from simhash_udf.checksums import Checked, described
 from simhash_udf.errors import IncompleteResult, OutputError
+from simhash_udf.inputs import InputFile, listing
+from simhash_udf.manifest import MANIFEST, MARKER, REPORT, RUNS, WORK, read_manifest, versions
+from simhash_udf.marker import Marker, is_alive, run_at_work
 from simhash_udf.settings import Settings
 from simhash_udf.tables import SCHEMA_VERSION, TABLES
 
-MANIFEST, REPORT, MARKER, WORK, RUNS = "manifest.json", "report.json", "_run.json", "_work", "runs"
+INPUTS = "inputs.json"
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 
 
@@ -43,7 +47,9 @@ class Run:
     """One run writing to its output directory; a context manager that leaves nothing half done behind.
 
     Raises (when entered):
-        OutputError: the output exists and may not be replaced, holds what is not ours, or overlaps an input.
+        OutputError: the output exists and may not be replaced, holds what is not ours, overlaps an input, or is that of a run at
+            work.
+        InputError: an input is not there.
     """
 
     def __init__(self, spark: SparkSession, settings: Settings, log: Callable[[str], None]) -> None:
@@ -54,56 +60,119 @@ class Run:
         self.place = f"{RUNS}/{self.id}"
         self.seconds: dict[str, float] = {}
         self.tables: dict[str, dict[str, Any]] = {}
+        self.reused: list[str] = []
         self._log = log
         self._published = False
         self._versions = versions(spark)
         self._started = time.time()
+        self._inputs: list[InputFile] = []
+        self._inputs_id = ""
+        self._finished: dict[tuple[str, str], Checkpoint] = {}
+        self._written: dict[str, str] = {}
+        self._marker = Marker(self.output, self.id)
 
     def __enter__(self) -> Run:
         check_output(self.settings)
         storage.make_directory(self.output)
-        marker = {"run": self.id, "host": platform.node(), "started": datetime.now(timezone.utc).isoformat(timespec="seconds")}
-        storage.write_text(storage.join(self.output, MARKER), json.dumps(marker) + "\n")
+        self._marker.write()
+        try:
+            self._inputs = listing(self.spark, self.settings)
+            self._inputs_id = hashlib.sha256(json.dumps(self._inputs).encode()).hexdigest()
+            if self.settings.if_exists == "resume":
+                for run in storage.names_in(storage.join(self.output, RUNS)) or []:
+                    for found in checkpoints.recorded(self.output, f"{RUNS}/{run}"):
+                        self._finished[found.name, found.key] = found
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._remove(f"{self.place}/{WORK}" if self._published else self.place)
-        if not self._published:
+        stays = self._published or (self.settings.if_exists == "resume" and bool(self._written))
+        if not stays:
+            self._remove(self.place)
+        elif self._published:
+            self._remove(f"{self.place}/{WORK}")
+        else:
+            self._remove_unfinished()
+        if not stays:
             self._remove(RUNS, only_if_empty=True)
-        if run_at_work(self.output) == self.id:
-            self._remove(MARKER)
-        if not self._published:
+        try:
+            self._marker.remove()
+        except OSError as failure:
+            self._log(f"{MARKER} could not be removed ({failure}); remove it by hand")
+        if not stays:
             self._remove("", only_if_empty=True)
         if kind is not None:
             ended = "had published its result, which is complete" if self._published else "published nothing"
-            self._log(f"the run {self.id} ended with an error; it {ended}")
+            kept = "" if self._published or not stays else f", and keeps {', '.join(self._written)} for --if-exists resume"
+            self._log(f"the run {self.id} ended with an error; it {ended}{kept}")
 
     def store(self, name: str, table: DataFrame) -> DataFrame:
         """Write a table and read it back: its lineage ends here. Names that are no result go to the work directory.
+
+        A run that resumes takes what an earlier one wrote of the same inputs by the same settings in its place.
 
         Raises:
             OutputError: another run has taken over the output.
         """
         self._check_at_work()
+        done = self.finished(name)
+        if done is not None:
+            return done
         path = f"{self.place}/{name}" if name in TABLES else f"{self.place}/{WORK}/{name}"
         place = storage.join(self.output, path)
         began = time.monotonic()
-        table.write.parquet(storage.as_uri(place))
+        table = described(name, table)
+        checked = Checked(table)
+        checked.frame.write.parquet(storage.as_uri(place))
         written = self.spark.read.schema(table.schema).parquet(storage.as_literal_glob(place))
         rows = written.count()
+        checkpoint = Checkpoint(
+            name=name,
+            path=path,
+            rows=rows,
+            checksum=checked.checksum(rows, written),
+            schema={field.name: field.dataType.simpleString() for field in table.schema},
+            files=checkpoints.files_of(place) or {},
+            key=self._key(name),
+        )
+        self._take(checkpoint)
         self.seconds[name] = round(time.monotonic() - began, 3)
         self._log(f"{name}: {rows:,} rows in {self.seconds[name]:.1f} s")
-        if name in TABLES:
-            schema = {field.name: field.dataType.simpleString() for field in table.schema}
-            self.tables[name] = {"path": path, "rows": rows, "schema": schema}
         return written
 
+    def finished(self, name: str) -> DataFrame | None:
+        """A table that an earlier run wrote of the same inputs by the same settings, where this one resumes; else None."""
+        found = self._finished.get((name, self._key(name)))
+        if found is None:
+            return None
+        if self._written.get(name) != found.path:
+            self._take(found)
+            self.reused.append(name)
+            self._log(f"{name}: {found.rows:,} rows of an earlier run, in {found.path}")
+        return self.spark.read.parquet(storage.as_literal_glob(storage.join(self.output, found.path)))
+
+    def _key(self, name: str) -> str:
+        return checkpoints.key_of(name, self.settings, self._inputs_id)
+
+    def _take(self, checkpoint: Checkpoint) -> None:
+        checkpoints.write(self.output, self.place, checkpoint)
+        self._written[checkpoint.name] = checkpoint.path
+        if checkpoint.name in TABLES:
+            told = {"path": checkpoint.path, "rows": checkpoint.rows, "checksum": checkpoint.checksum}
+            self.tables[checkpoint.name] = {**told, "schema": checkpoint.schema}
+
     def discard(self, name: str) -> None:
-        """Remove a table between stages; it need not wait for the end of the run."""
-        self._remove(f"{self.place}/{WORK}/{name}")
+        """Remove a table between stages; it need not wait for the end of the run. What an earlier run wrote stays until then."""
+        path = self._written.pop(name, None)
+        if path is not None and name not in TABLES:
+            checkpoints.remove(self.output, self.place, name)
+            if path.startswith(f"{self.place}/"):
+                self._remove(path)
 
     def rows(self, name: str) -> int:
-        """Rows of a table written by this run."""
+        """Rows of a table written by this run, or reused."""
         return int(self.tables[name]["rows"])
 
     def publish(self, report: dict[str, Any], knobs: Sequence[str], settings_id: str | None) -> None:
@@ -126,6 +195,7 @@ class Run:
         report = {
             "run": self.id,
             **report,
+            **({"reused": self.reused} if self.reused else {}),
             "seconds": {**self.seconds, "whole run": round(time.time() - self._started, 3)},
         }
         manifest = {
@@ -136,16 +206,23 @@ class Run:
             "settings_id": settings_id,
             "versions": self._versions,
             "tables": self.tables,
+            "inputs": {
+                "files": len(self._inputs),
+                "bytes": sum(file.size for file in self._inputs),
+                "listing": f"{self.place}/{INPUTS}",
+            },
             "report": f"{self.place}/{REPORT}",
         }
         place = storage.join(self.output, self.place)
         storage.make_directory(place)
+        listed = [file._asdict() for file in self._inputs]
+        storage.write_text(storage.join(place, INPUTS), json.dumps(listed, indent=0) + "\n")
         storage.write_text(storage.join(place, REPORT), json.dumps(report, indent=2, default=str) + "\n")
         self._check_at_work()
         storage.write_text(storage.join(self.output, MANIFEST), json.dumps(manifest, indent=2) + "\n")
         # From here on the result is complete: an error in what follows must not remove it.
         self._published = True
-        if self.settings.if_exists == "replace":
+        if self.settings.if_exists != "fail":
             self._remove_others()
 
     def _check_at_work(self) -> None:
@@ -158,13 +235,30 @@ class Run:
             )
 
     def _remove_others(self) -> None:
+        """What other runs wrote, but for the tables that are in this one's result."""
+        used = {table["path"] for table in self.tables.values()}
         staying = {self.id, run_at_work(self.output)}
-        for name in storage.names_in(storage.join(self.output, RUNS)) or []:
-            if _RUN_ID.fullmatch(name) and name not in staying:
-                self._remove(f"{RUNS}/{name}")
+        for run in storage.names_in(storage.join(self.output, RUNS)) or []:
+            if not _RUN_ID.fullmatch(run) or run in staying:
+                continue
+            place = f"{RUNS}/{run}"
+            if not any(path.startswith(f"{place}/") for path in used):
+                self._remove(place)
+                continue
+            for name in storage.names_in(storage.join(self.output, place)) or []:
+                if f"{place}/{name}" not in used:
+                    self._remove(f"{place}/{name}")
         for name in storage.names_in(self.output) or []:
             if name not in (MANIFEST, MARKER, RUNS) and _is_own(name):
                 self._remove(name)
+
+    def _remove_unfinished(self) -> None:
+        """What this run was writing when it failed, so that only whole tables stay."""
+        for directory in (self.place, f"{self.place}/{WORK}"):
+            for name in storage.names_in(storage.join(self.output, directory)) or []:
+                path = f"{directory}/{name}"
+                if name not in (WORK, checkpoints.RECORDS) and path not in self._written.values():
+                    self._remove(path)
 
     def _remove(self, path: str, *, only_if_empty: bool = False) -> None:
         place = storage.join(self.output, path) if path else self.output
@@ -174,17 +268,6 @@ class Run:
         except OSError as error:
             # The result, or the error that ended the run, is what matters.
             self._log(f"{place} could not be removed ({error}); remove it by hand")
-
-
-def run_at_work(output: str) -> str | None:
-    """The id of the run that is at work in an output, as its marker says; None where none is."""
-    text = storage.read_text(storage.join(output, MARKER))
-    if text is None:
-        return None
-    try:
-        return str(json.loads(text)["run"])
-    except (ValueError, KeyError, TypeError):
-        return "unknown"
 
 
 def check_output(settings: Settings) -> None:
@@ -208,81 +291,21 @@ def check_output(settings: Settings) -> None:
     if MANIFEST in names:
         # Whatever else is called so must not be overwritten.
         read_manifest(output)
-    if settings.if_exists == "replace":
-        return
     at_work = run_at_work(output)
-    if at_work:
+    if at_work and is_alive(output):
         raise OutputError(
-            f"in the output {output!r} the run {at_work!r} is at work, or was killed; wait for its end, choose another "
-            "directory, or say --if-exists replace, which takes the output over from it"
+            f"in the output {output!r} the run {at_work!r} is at work; one run at a time may write to an output: wait for its "
+            "end, or choose another directory"
         )
+    if settings.if_exists != "fail":
+        return
     state = "holds a finished result" if MANIFEST in names else "was left by a run that did not finish"
-    raise OutputError(f"the output {output!r} {state}; choose another directory, or say --if-exists replace")
+    raise OutputError(
+        f"the output {output!r} {state}; choose another directory, or say --if-exists replace, or --if-exists resume to go on "
+        "from the stages that are whole and of the same inputs and settings"
+    )
 
 
 def _is_own(name: str) -> bool:
     """Whether a run writes a file or directory of this name into its output, if only for a moment."""
     return (storage.name_of_unfinished(name) or name) in (MANIFEST, MARKER, RUNS)
-
-
-def read_manifest(output: str) -> dict[str, Any]:
-    """The manifest of a finished run.
-
-    Raises:
-        OutputError: there is none, or it is not one that this version reads.
-    """
-    text = storage.read_text(storage.join(output, MANIFEST))
-    if text is None:
-        raise OutputError(f"{output!r} has no {MANIFEST}; it must be the output of a finished run")
-    try:
-        manifest: dict[str, Any] = json.loads(text)
-        paths = {name: str(table["path"]) for name, table in manifest["tables"].items()}
-        paths |= {REPORT: str(manifest["report"])} if "report" in manifest else {}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise OutputError(f"{MANIFEST} of {output!r} is not whole ({error!r}); write the result anew") from None
-    for name, path in paths.items():
-        if {"", ".", ".."} & set(path.split("/")):
-            raise OutputError(
-                f"{MANIFEST} of {output!r} places {name!r} at {path!r}, outside of the output or nowhere in it; write the result "
-                "anew"
-            )
-    if manifest.get("format") != SCHEMA_VERSION:
-        raise OutputError(f"{output!r} is of format {manifest.get('format')!r}; this version reads format {SCHEMA_VERSION}")
-    return manifest
-
-
-def table_path(output: str, name: str) -> str:
-    """Where a table of a finished run is.
-
-    Raises:
-        OutputError: there is no finished run, or it has no such table.
-    """
-    tables = read_manifest(output)["tables"]
-    if name not in tables:
-        raise OutputError(f"{output!r} has no table {name!r}; it has {', '.join(sorted(tables))}")
-    return storage.join(output, tables[name]["path"])
-
-
-def read_report(output: str) -> dict[str, Any]:
-    """The report of a finished run.
-
-    Raises:
-        OutputError: there is no finished run, or its report is gone.
-    """
-    path = read_manifest(output)["report"]
-    text = storage.read_text(storage.join(output, path))
-    if text is None:
-        raise OutputError(f"{output!r} has no {path}, which its {MANIFEST} names; write the result anew")
-    report: dict[str, Any] = json.loads(text)
-    return report
-
-
-def versions(spark: SparkSession) -> dict[str, str]:
-    """Versions of what made a result; "unknown" where a package came without its metadata, as in a zip on PYTHONPATH."""
-    known = {"python": platform.python_version(), "spark": spark.version}
-    for name in ("simhash-udf", "numpy", "pyarrow", "numba", "xxhash"):
-        try:
-            known[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            known[name] = "unknown"
-    return known

@@ -148,8 +148,9 @@ class Settings:
     )
     if_exists: str = _knob(
         "fail",
-        "An output that exists: fail, or replace it once the new result is complete.",
-        ("fail", "replace"),
+        "An output that exists: fail, replace it once the new result is complete, or resume: replace it, and use whole tables "
+        "there of the same inputs and settings; a run that resumes and fails leaves its own.",
+        ("fail", "replace", "resume"),
     )
 
     truth: tuple[str, ...] = _knob(

@@ -218,6 +218,24 @@ def names_in(directory: str) -> list[str] | None:
     return sorted(posixpath.basename(entry.path) for entry in system.get_file_info(fs.FileSelector(path)))
 
 
+def sizes_in(directory: str) -> dict[str, int] | None:
+    """Names of the files that a directory and those within it hold, below it, and their sizes in bytes; None where there is none.
+
+    Those of checksums, which only some file systems have, are left out.
+    """
+    system, path = _open(directory)
+    if system.get_file_info(path).type != fs.FileType.Directory:
+        return None
+    listed = system.get_file_info(fs.FileSelector(path, recursive=True))
+    start = len(path.rstrip("/")) + 1
+    return {entry.path[start:]: entry.size for entry in listed if entry.is_file and not entry.path.endswith(".crc")}
+
+
+def is_below(path: str) -> bool:
+    """Whether a relative path leads to something below where it starts."""
+    return not {"", ".", ".."} & set(path.split("/"))
+
+
 def read_text(path: str) -> str | None:
     """The text of a small file, or None where it is not there."""
     system, inner = _open(path)

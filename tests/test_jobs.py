@@ -16,7 +16,7 @@ from simhash_udf import fingerprint_text
 from simhash_udf.core.plan import Sample, plan_search
 from simhash_udf.errors import InputError, OutputError
 from simhash_udf.job import describe_search, explain
-from simhash_udf.run import read_manifest, read_report, table_path
+from simhash_udf.manifest import read_manifest, read_report, table_path
 from simhash_udf.settings import Settings
 from tests.corpus import brute_force_pairs, corpus
 

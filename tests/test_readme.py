@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from simhash_udf.command_line import parse
-from simhash_udf.run import read_report
+from simhash_udf.manifest import read_report
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

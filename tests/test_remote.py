@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from simhash_udf import storage
 from simhash_udf.errors import InputError, OutputError
-from simhash_udf.run import read_manifest, read_report, table_path
+from simhash_udf.manifest import read_manifest, read_report, table_path
 from simhash_udf.settings import Settings
 from simhash_udf.sources import read_documents
 from simhash_udf.stages.documents import ORIGIN

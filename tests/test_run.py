@@ -3,8 +3,10 @@ from importlib import metadata
 import pytest
 
 from simhash_udf import storage
+from simhash_udf.checksums import checksum_of
 from simhash_udf.errors import OutputError
-from simhash_udf.run import Run, read_manifest, read_report, table_path
+from simhash_udf.manifest import read_manifest, read_report, table_path
+from simhash_udf.run import Run
 from simhash_udf.settings import Settings
 from simhash_udf.storage import names_in
 
@@ -26,7 +28,7 @@ def check_whole(output, run):
     """The output holds the result of one run, and nothing else."""
     assert names_in(str(output)) == ["manifest.json", "runs"]
     assert names_in(str(output / "runs")) == [run.id]
-    assert names_in(str(output / "runs" / run.id)) == ["pairs", "report.json"]
+    assert names_in(str(output / "runs" / run.id)) == ["inputs.json", "pairs", "report.json", "stages"]
 
 
 def test_a_finished_run_leaves_its_tables_report_and_manifest(spark, tmp_path):
@@ -35,7 +37,10 @@ def test_a_finished_run_leaves_its_tables_report_and_manifest(spark, tmp_path):
     manifest = read_manifest(str(tmp_path / "out"))
     assert manifest["run"] == run.id
     assert manifest["report"] == f"runs/{run.id}/report.json"
-    assert manifest["tables"] == {"pairs": {"path": f"runs/{run.id}/pairs", "rows": 1, "schema": {"id_a": "int", "id_b": "int"}}}
+    told = {"path": f"runs/{run.id}/pairs", "rows": 1, "schema": {"id_a": "int", "id_b": "int"}}
+    assert manifest["tables"]["pairs"].pop("checksum") == checksum_of(spark.createDataFrame([(1, 1)], "id_a int, id_b int"))
+    assert manifest["tables"] == {"pairs": told}
+    assert manifest["inputs"] == {"files": 0, "bytes": 0, "listing": f"runs/{run.id}/inputs.json"}
     assert manifest["settings"] == {"max-distance": 6, "input": []}
     assert manifest["settings_id"] == "simhash64-v1/word/2/binary"
     assert {"python", "spark", "simhash-udf", "numba"} <= manifest["versions"].keys()
@@ -143,13 +148,19 @@ def begin(spark, output, value, if_exists="replace"):
     return run
 
 
+@pytest.fixture
+def killed(monkeypatch):
+    """All runs that a marker names are taken to have been killed."""
+    monkeypatch.setattr("simhash_udf.run.is_alive", lambda output: False)
+
+
 def end(run, error=None):
     run.__exit__(None if error is None else type(error), error, None)
 
 
 @pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize("marker", ["as it was", "gone", "damaged"])
-def test_what_killed_runs_left_is_refused_and_can_be_replaced(spark, tmp_path, before, marker):
+def test_what_killed_runs_left_is_refused_and_can_be_replaced(spark, tmp_path, killed, before, marker):
     output = tmp_path / "out"
     if before:
         write_run(spark, output, 1)
@@ -172,10 +183,11 @@ def test_what_killed_runs_left_is_refused_and_can_be_replaced(spark, tmp_path, b
     check_whole(output, run)
 
 
-def test_a_run_at_work_is_named_to_one_that_may_not_replace_it(spark, tmp_path):
+@pytest.mark.parametrize("if_exists", ["fail", "replace", "resume"])
+def test_a_second_run_is_refused_while_one_is_at_work(spark, tmp_path, if_exists):
     run = begin(spark, tmp_path / "out", 1)
-    with pytest.raises(OutputError, match=f"run '{run.id}' is at work, or was killed; wait .*--if-exists replace"):
-        write_run(spark, tmp_path / "out", 2)
+    with pytest.raises(OutputError, match=f"run '{run.id}' is at work; one run at a time"):
+        write_run(spark, tmp_path / "out", 2, if_exists=if_exists)
     run.publish({}, [], None)
     end(run)
     assert values(spark, tmp_path / "out") == [1]
@@ -183,7 +195,7 @@ def test_a_run_at_work_is_named_to_one_that_may_not_replace_it(spark, tmp_path):
 
 @pytest.mark.parametrize("tries", ["to publish", "to store", "nothing"])
 @pytest.mark.parametrize("when", ["before", "after", "ended"])
-def test_of_two_runs_the_one_that_took_over_publishes_and_the_other_harms_nothing(spark, tmp_path, tries, when):
+def test_of_two_runs_the_one_that_took_over_publishes_and_the_other_harms_nothing(spark, tmp_path, killed, tries, when):
     output = tmp_path / "out"
     first = begin(spark, output, 1, if_exists="fail")
     second = begin(spark, output, 2)
@@ -209,7 +221,7 @@ def test_of_two_runs_the_one_that_took_over_publishes_and_the_other_harms_nothin
     check_whole(output, second)
 
 
-def test_a_run_that_takes_over_while_another_publishes_keeps_its_directory(spark, tmp_path, monkeypatch):
+def test_a_run_that_takes_over_while_another_publishes_keeps_its_directory(spark, tmp_path, killed, monkeypatch):
     output = tmp_path / "out"
     first = begin(spark, output, 1)
     write_text, second = storage.write_text, []
