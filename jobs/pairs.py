@@ -1,5 +1,5 @@
 """Stored fingerprints -> pairs of documents, without the text. The inputs are outputs of jobs/fingerprint.py or jobs/dedup.py,
-or Parquet with a column of ids and a BIGINT column 'fingerprint'."""
+or Parquet with a column of ids and a column 'fingerprint' of 64 bits, as signed or unsigned numbers, or strings of digits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simhash_udf.stages.fingerprints import settings_id_of
 from simhash_udf.stages.guards import check_ids
 from simhash_udf.stages.pairs import histogram
 
-KNOBS = ["input", "output", "id_column", "max_distance", "pairs", "max_pairs", "if_exists"]
+KNOBS = ["input", "output", "id_column", "fingerprint_format", "max_distance", "pairs", "max_pairs", "if_exists"]
 TABLES = ["fingerprint_pairs", "pairs"]
 
 

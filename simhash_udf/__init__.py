@@ -12,6 +12,7 @@ from simhash_udf.core.fold import fold, hamming, votes
 
 if TYPE_CHECKING:
     from simhash_udf.notebook import near_duplicates
+    from simhash_udf.stored import hex_digits
     from simhash_udf.udf import simhash, simhash_features
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "fingerprint_text",
     "fold",
     "hamming",
+    "hex_digits",
     "near_duplicates",
     "simhash",
     "simhash_features",
@@ -27,6 +29,7 @@ __all__ = [
 ]
 
 _WITH_SPARK = {
+    "hex_digits": "simhash_udf.stored",
     "near_duplicates": "simhash_udf.notebook",
     "simhash": "simhash_udf.udf",
     "simhash_features": "simhash_udf.udf",

@@ -20,7 +20,7 @@ from simhash_udf.tables import SCHEMA_VERSION
 RECORDS = "stages"
 _ROWS = (
     "input_format", "encoding", "labels", "id_column", "make_ids", "duplicate_ids", "text_column", "features_column",
-    "max_document_bytes", "on_bad_input",
+    "max_document_bytes", "on_bad_input", "fingerprint_format",
 )  # fmt: skip
 _FINGERPRINTS = (*_ROWS, "fingerprint_id", "content_unit", "sketch", "within")
 _SEARCH = (*_FINGERPRINTS, "max_distance", "min_features", "verifies", "searches_spanning")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from simhash_udf import errors, storage
 from simhash_udf.command_line import parse
+from simhash_udf.credentials import WithoutCredentials, without_credentials
 from simhash_udf.errors import SimHashError
 from simhash_udf.settings import Settings
 
@@ -31,6 +32,7 @@ _UNREADABLE = re.compile(
     r"|FileNotFoundException:\s+File (\S+) does not exist"
 )
 _LOG = logging.getLogger("simhash")
+_LOG.addFilter(WithoutCredentials())
 
 Work = Callable[["SparkSession", Settings, bool], None]
 
@@ -136,7 +138,7 @@ def describe(
     lines += [f"  {field.name:17} {field.dataType.simpleString()}" for field in frame.schema]
     lines += search
     lines += [f"tables that would be written to {settings.output}", *(f"  {name}/" for name in tables)]
-    return "\n".join(lines)
+    return without_credentials("\n".join(lines))
 
 
 def describe_search(plan: SearchPlan, fingerprints: DataFrame, cores: int) -> list[str]:

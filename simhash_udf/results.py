@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 
@@ -11,6 +12,7 @@ from pyarrow import ArrowException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from simhash_udf.checksums import checksum_of
 from simhash_udf.errors import InputError, OutputError
 from simhash_udf.manifest import MANIFEST, read_manifest, table_path
 from simhash_udf.settings import Settings
@@ -21,11 +23,13 @@ from simhash_udf.storage import (
     as_literal_glob,
     expand,
     expand_remote,
+    join,
     local_path,
     names_in,
     path_is_directory,
     read_parquet_schema,
 )
+from simhash_udf.stored import as_bigint
 from simhash_udf.tables import column
 
 _SCHEMA_OF_SPARK = b"org.apache.spark.sql.parquet.row.metadata"
@@ -59,12 +63,12 @@ def read_fingerprints(spark: SparkSession, settings: Settings) -> DataFrame:
             if column_name not in types:
                 raise InputError(
                     f"{path!r} has no column {column_name!r}, but {sorted(types)}; stored fingerprints have a column of "
-                    "ids, named by --id-column, and a BIGINT column 'fingerprint'"
+                    "ids, named by --id-column, and a column 'fingerprint'"
                 )
-        if types["fingerprint"] != "bigint":
-            raise InputError(f"column 'fingerprint' of {path!r} is {types['fingerprint']}; it must be BIGINT, two's complement")
         check_id_type(name, frame.schema[name].dataType)
-        tables.append((path, frame.select(column(name).alias("id"), "fingerprint")))
+        given = frame.select(column(name).alias("id"), "fingerprint")
+        stored = as_bigint(given, "fingerprint", settings.fingerprint_format, path)
+        tables.append((path, stored))
         # Spark takes the metadata of a column from any one of the files.
         for made, file in _settings_ids([file.path for file in files]):
             made_with.setdefault(made, file)
@@ -96,6 +100,35 @@ def read_result_pairs(spark: SparkSession, settings: Settings) -> tuple[DataFram
     if searched.get("pairs") != "all":
         raise InputError(f"the result {path!r} has spanning pairs, which tell nothing of recall; make it with --pairs all")
     return read_files(spark.read.format("parquet").load, [as_literal_glob(place)], "parquet"), int(searched["max-distance"])
+
+
+def changes(spark: SparkSession, output: str) -> list[str]:
+    """What in the tables of a finished run is not as its manifest says, a phrase for each table; all of them are read.
+
+    Raises:
+        OutputError: there is no finished run.
+    """
+    said = []
+    for name, told in read_manifest(output)["tables"].items():
+        try:
+            table = spark.read.parquet(as_literal_glob(join(output, told["path"])))
+            rows, checksum = table.count(), checksum_of(table)
+        except Exception as error:
+            if not type(error).__module__.startswith(("pyspark.", "py4j.")):
+                raise
+            named = re.search(r"\[[A-Z_.]+\]", str(error))
+            said.append(f"{name} cannot be read" + (f" {named[0]}" if named else ""))
+            continue
+        schema = {field.name: field.dataType.simpleString() for field in table.schema}
+        for what, found, wanted in (
+            ("rows", rows, told["rows"]),
+            ("columns", schema, told["schema"]),
+            ("the checksum", checksum, told.get("checksum")),
+        ):
+            if found != wanted:
+                said.append(f"{name}: {what}, {found} in place of {wanted}")
+                break
+    return said
 
 
 def read_truth(spark: SparkSession, settings: Settings, pairs: DataFrame) -> DataFrame:

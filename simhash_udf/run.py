@@ -32,6 +32,7 @@ from pyspark.sql import DataFrame, SparkSession
 from simhash_udf import checkpoints, storage
 from simhash_udf.checkpoints import Checkpoint
 from simhash_udf.checksums import Checked, described
+from simhash_udf.credentials import cleaned
 from simhash_udf.errors import IncompleteResult, OutputError
 from simhash_udf.inputs import InputFile, listing
 from simhash_udf.manifest import MANIFEST, MARKER, REPORT, RUNS, WORK, read_manifest, versions
@@ -215,15 +216,17 @@ class Run:
         }
         place = storage.join(self.output, self.place)
         storage.make_directory(place)
-        listed = [file._asdict() for file in self._inputs]
-        storage.write_text(storage.join(place, INPUTS), json.dumps(listed, indent=0) + "\n")
-        storage.write_text(storage.join(place, REPORT), json.dumps(report, indent=2, default=str) + "\n")
+        self._write_json(storage.join(place, INPUTS), [file._asdict() for file in self._inputs])
+        self._write_json(storage.join(place, REPORT), report)
         self._check_at_work()
-        storage.write_text(storage.join(self.output, MANIFEST), json.dumps(manifest, indent=2) + "\n")
+        self._write_json(storage.join(self.output, MANIFEST), manifest)
         # From here on the result is complete: an error in what follows must not remove it.
         self._published = True
         if self.settings.if_exists != "fail":
             self._remove_others()
+
+    def _write_json(self, path: str, content: Any) -> None:
+        storage.write_text(path, json.dumps(cleaned(content), indent=2, default=str) + "\n")
 
     def _check_at_work(self) -> None:
         other = run_at_work(self.output)

@@ -25,6 +25,7 @@ from simhash_udf.knob_values import check_encoding, check_max_distance, keep_ord
 
 FINGERPRINT_VERSION = 1
 FINGERPRINTS = ("simhash", "minhash")
+FINGERPRINT_FORMATS = ("auto", "number", "hex")
 INPUT_FORMATS = ("auto", "parquet", "orc", "jsonl", "csv", "tsv", "text", "lines", "warc", "table")
 MOST_BYTES = 1 << 29  # of a text; what Spark and Arrow hold in one value is 2 GiB, and a record is up to twice its text
 LABEL_COLUMN = "source"
@@ -153,6 +154,12 @@ class Settings:
         ("fail", "replace", "resume"),
     )
 
+    fingerprint_format: str = _knob(
+        "auto",
+        "Stored fingerprints that are strings: number, hex, or auto, which tells by the strings where it can be told.",
+        FINGERPRINT_FORMATS,
+        dedup=False,
+    )
     truth: tuple[str, ...] = _knob(
         (), "Parquet with the true pairs: id_a, id_b, and maybe their similarity.", unit="PATH", dedup=False
     )

@@ -53,6 +53,7 @@ FIRST = {
     "output": ("elsewhere", None),
     "input": ("other", None),
     "truth": ("other", None),
+    "fingerprint_format": ("hex", "rejects"),
     "truth_similarity": ("s", None),
     "recall_similarity": (0.9, None),
     "precision_similarity": (0.5, None),

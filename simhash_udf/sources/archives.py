@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from simhash_udf.credentials import without_credentials
 from simhash_udf.errors import InputError
 from simhash_udf.sources.files import DataFile
 from simhash_udf.sources.records import SKIPPED, Record, read_by_python
@@ -54,7 +55,9 @@ def records(path: str, *, limit: int) -> Iterator[Record]:
             whole = True
             for number, record in enumerate(archive, 1):
                 # Those of ARC files have no names, and would get ones that are others at each reading.
-                name = f"{path}#{number}" if watched.is_arc else record.rec_headers.get_header("WARC-Record-ID")
+                name = (
+                    f"{without_credentials(path)}#{number}" if watched.is_arc else record.rec_headers.get_header("WARC-Record-ID")
+                )
                 page = _page(record, number, name, limit)
                 whole = record.raw_stream.limit == 0
                 watched.forget(archive.reader.rem_length() if archive.reader else 0)

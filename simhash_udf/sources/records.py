@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from simhash_udf.credentials import without_credentials
 from simhash_udf.sources.files import DataFile, partitions_of
 from simhash_udf.stages.documents import origin
 
@@ -63,7 +64,7 @@ def _to_rows(batches: Iterator[pa.RecordBatch], *, read: Reader, width: int) -> 
     for batch in batches:
         for path, partitions in zip(batch.column("file").to_pylist(), batch.column("partitions").to_pylist(), strict=True):
             for records in _in_batches(read(path)):
-                yield _as_batch(records, width, partitions, path)
+                yield _as_batch(records, width, partitions, without_credentials(path))
 
 
 def _in_batches(records: Iterator[Record]) -> Iterator[list[Record]]:

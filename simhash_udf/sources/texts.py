@@ -8,6 +8,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
+from simhash_udf.credentials import without_credentials
 from simhash_udf.sources.files import DataFile
 from simhash_udf.sources.records import Record, read_by_python
 from simhash_udf.sources.streams import SHOWN, Damage, pieces
@@ -31,7 +32,9 @@ def records(path: str, *, encoding: str, limit: int) -> Iterator[Record]:
                 yield Record(1, None, f"the file is longer than {limit:,} bytes", shown)
                 return
         text = bytes(content).decode(encoding)
-        yield Record(1, (path, text.removeprefix("\ufeff") if codecs.lookup(encoding).name.startswith("utf") else text))
+        if codecs.lookup(encoding).name.startswith("utf"):
+            text = text.removeprefix("\ufeff")
+        yield Record(1, (without_credentials(path), text))
     except Damage as damage:
         yield Record(1, None, str(damage))
     except UnicodeError as error:
