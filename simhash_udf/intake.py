@@ -36,7 +36,9 @@ def take_in(spark: SparkSession, settings: Settings, run: Run) -> Intake:
     if settings.input_format == "table":
         _check_apart(source.rows, settings)
     found = run.store("rejects_found", rejects(source.rows, settings))
-    rejected = run.store("rejects", with_line_numbers(found, limit=record_limit(settings)))
+    # Files are looked into again for those alone that there are.
+    placed = found.drop("line_hash") if found.isEmpty() else with_line_numbers(found, limit=record_limit(settings))
+    rejected = run.store("rejects", placed)
     number = run.rows("rejects")
     if not number:
         # Without a look at each row once more.

@@ -94,7 +94,7 @@ def _grouped(spark: SparkSession, settings: Settings) -> tuple[str, dict[str | N
         raise InputError(f"the input names {twice[0]!r} more than once; name each path once")
     groups: dict[str | None, list[DataFile]] = {}
     for label, given in zip(labels, settings.input, strict=True):
-        groups.setdefault(label, []).extend(data_files(spark, [given]))
+        groups.setdefault(label, []).extend(data_files(spark, [given], format_is_given=settings.input_format != "auto"))
     found = [file for files in groups.values() for file in files]
     chosen = settings.input_format if settings.input_format != "auto" else format_of(paths, found)
     for label, files in groups.items():

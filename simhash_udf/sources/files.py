@@ -28,6 +28,10 @@ _ENDINGS = {
     "orc": (".orc",),
     "warc": (".warc", ".wet", ".arc"),
 }
+_MARKS = (
+    "_SUCCESS", "_temporary", "_metadata", "_common_metadata", "_delta_log", "_spark_metadata", ".DS_Store", ".ipynb_checkpoints",
+    ".git",
+)  # fmt: skip
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _COMPRESSIONS = (".gz", ".gzip", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 WANTED = {
@@ -92,8 +96,11 @@ class DataFile(NamedTuple):
     modified: int = 0
 
 
-def data_files(spark: SparkSession, inputs: Iterable[str]) -> list[DataFile]:
+def data_files(spark: SparkSession, inputs: Iterable[str], *, format_is_given: bool = False) -> list[DataFile]:
     """The files that Spark reads for these inputs.
+
+    Args:
+        format_is_given: whether a file may be one of documents whatever its name, unless it is a mark that programs leave.
 
     Raises:
         InputError: Spark would leave one out, for its name or that of a directory.
@@ -102,7 +109,11 @@ def data_files(spark: SparkSession, inputs: Iterable[str]) -> list[DataFile]:
     for given in inputs:
         for root in expand(given):
             local = local_path(root)
-            found += _listed(spark, root) if local is None else _walked(local, outright=local == local_path(given))
+            found += (
+                _listed(spark, root)
+                if local is None
+                else _walked(local, outright=local == local_path(given), format_is_given=format_is_given)
+            )
     return found
 
 
@@ -121,7 +132,7 @@ def _cannot_be_read(error: OSError) -> None:
     raise InputError(f"the input {error.filename!r} cannot be read: {error.strerror}; mend it or leave it out") from None
 
 
-def _walked(root: str, *, outright: bool) -> list[DataFile]:
+def _walked(root: str, *, outright: bool, format_is_given: bool = False) -> list[DataFile]:
     if not os.path.isdir(root):
         name = os.path.basename(root)
         if not _is_left_out(name):
@@ -142,7 +153,7 @@ def _walked(root: str, *, outright: bool) -> list[DataFile]:
             path = os.path.join(directory, name)
             if not left_out and not _is_left_out(name):
                 found.append(_local_file(path, root, between))
-            elif _format_by_name(name):
+            elif _format_by_name(name) or (format_is_given and not any(map(_is_mark, (*between, name)))):
                 raise InputError(_left_out(path))
     return found
 
@@ -167,6 +178,11 @@ def _is_left_out(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
 
 
+def _is_mark(name: str) -> bool:
+    """Whether programs leave a file or directory of this name beside data, which is none itself."""
+    return name in _MARKS or name.startswith(("_committed_", "_started_")) or name.endswith((".crc", "._COPYING_"))
+
+
 def _left_out(path: str) -> str:
     return (
         f"the input {path!r} would be left out, since Spark does not read what has a name that begins with '_' or '.'; rename "
@@ -189,7 +205,7 @@ def partitions_of(file: DataFile) -> list[tuple[str, str | None]]:
     >>> partitions_of(DataFile("/in/crawl=01/a.csv", "/in", ("crawl=01",)))
     [('crawl', '01')]
     """
-    named = [name.partition("=") for name in file.between if "=" in name]
+    named = [name.partition("=") for name in file.between if name.find("=") > 0]
     return [(unquote(key), None if value == _NULL_PARTITION else unquote(value)) for key, _, value in named]
 
 

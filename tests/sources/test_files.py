@@ -106,6 +106,16 @@ def test_data_that_spark_would_leave_out_is_refused(spark, tmp_path, hidden):
     assert "would be left out" in str(refused.value)
 
 
+@pytest.mark.parametrize("hidden", ["_index.md", ".hidden", "x/_y/a", "x/.y/a.txt"])
+def test_any_file_that_would_be_left_out_is_refused_where_its_format_is_given(spark, tmp_path, hidden):
+    write(tmp_path, "a", hidden, "_SUCCESS", ".a.crc", "_temporary/0/x", ".git/config", "_committed_12")
+    settings = Settings(input=str(tmp_path), output="o", input_format="text")
+    with pytest.raises(InputError, match="would be left out"):
+        read_documents(spark, settings, lambda _, table: table, lambda _: None)
+    (tmp_path / hidden).unlink()
+    assert read_documents(spark, settings, lambda _, table: table, lambda _: None).rows.count() == 1
+
+
 @pytest.mark.parametrize("hidden", ["_a.jsonl", ".a.jsonl", "_a"])
 def test_a_file_given_that_spark_would_leave_out_is_refused(spark, tmp_path, hidden):
     write(tmp_path, "a.jsonl", hidden)
