@@ -186,13 +186,18 @@ class Run:
 
         Raises:
             OutputError: another run has taken over the output; nothing is published.
-            IncompleteResult: a table is gone; nothing is published.
+            IncompleteResult: a table is gone, or an input changed; nothing is published.
         """
         for name, table in self.tables.items():
             if storage.names_in(storage.join(self.output, table["path"])) is None:
                 # That is how a run that took over and has published leaves it.
                 self._check_at_work()
                 raise IncompleteResult(f"the table {name!r} is gone from {table['path']!r}; something else wrote to the output")
+        if listing(self.spark, self.settings) != self._inputs:
+            raise IncompleteResult(
+                "an input changed while the job read it, so that its tables may be of different inputs; run again on files that "
+                "stay as they are"
+            )
         report = {
             "run": self.id,
             **report,

@@ -4,7 +4,7 @@ import pytest
 
 from simhash_udf import storage
 from simhash_udf.checksums import checksum_of
-from simhash_udf.errors import OutputError
+from simhash_udf.errors import IncompleteResult, OutputError
 from simhash_udf.manifest import read_manifest, read_report, table_path
 from simhash_udf.run import Run
 from simhash_udf.settings import Settings
@@ -70,6 +70,17 @@ def test_a_discarded_table_is_gone_from_the_work_directory_and_no_result_is(spar
         place = output / "runs" / run.id
         assert [path.name for path in (place / "_work").iterdir()] == ["other"]
         assert (place / "pairs").is_dir()
+
+
+def test_a_result_of_inputs_that_changed_meanwhile_is_not_published(spark, tmp_path):
+    given = tmp_path / "in.jsonl"
+    given.write_text("{}\n")
+    run = Run(spark, Settings(input=str(given), output=f"{tmp_path}/out"), print).__enter__()
+    given.write_text("{}\n{}\n")
+    with pytest.raises(IncompleteResult, match="an input changed while the job read it") as changed:
+        run.publish({}, [], None)
+    end(run, changed.value)
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_existing_result_is_refused_and_untouched(spark, tmp_path):

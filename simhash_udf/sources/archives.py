@@ -15,7 +15,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from simhash_udf.credentials import without_credentials
-from simhash_udf.errors import InputError
+from simhash_udf.errors import InputError, SettingsError
+from simhash_udf.knob_values import check_encoding
 from simhash_udf.sources.files import DataFile
 from simhash_udf.sources.records import SKIPPED, Record, read_by_python
 from simhash_udf.sources.streams import SHOWN, Damage, opened
@@ -154,7 +155,8 @@ def _text(content: bytes, plain: str, content_type: str | None) -> str:
 
     charset = (content_type or "").lower().partition("charset=")[2].split(";")[0].strip(" \"'")
     try:
-        text = content.decode(charset or "utf-8")
-    except (UnicodeError, LookupError, ValueError):
+        text = content.decode(check_encoding(charset or "utf-8"))
+        text.encode("utf-8")
+    except (UnicodeError, SettingsError):
         text = bytes_to_str(content, detect_encoding(content) or "utf-8", fallback_encodings=("utf-8", "windows-1252"))
     return str(extract_plain_text(text)) if plain in _HTML else text

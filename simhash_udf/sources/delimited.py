@@ -64,6 +64,10 @@ def records(path: str, *, names: tuple[str, ...], delimiter: str, encoding: str,
     rows = _Rows(path, delimiter, encoding, limit)
     header: list[str] | None = None
     for row in rows:
+        if row.reason is not None and header is None:
+            # The next line must not be taken for the names.
+            yield Record(row.line, None, f"no record of the file can be read, since of its header {row.reason}", row.beginning)
+            return
         if row.reason is not None:
             yield Record(row.line, None, row.reason, row.beginning)
         elif header is None:

@@ -151,6 +151,8 @@ def _walked(root: str, *, outright: bool, format_is_given: bool = False) -> list
         left_out = any(map(_is_left_out, between)) or (not outright and _is_left_out(os.path.basename(root)))
         for name in sorted(names):
             path = os.path.join(directory, name)
+            if not _is_text(path):
+                raise InputError(f"the name of the file {path!r} is not valid UTF-8, so that it cannot be listed; rename it")
             if not left_out and not _is_left_out(name):
                 found.append(_local_file(path, root, between))
             elif _format_by_name(name) or (format_is_given and not any(map(_is_mark, (*between, name)))):
@@ -176,6 +178,11 @@ def can_be_opened(file: DataFile) -> bool:
 def _is_left_out(name: str) -> bool:
     """Whether Spark takes a file or directory for one of its own and does not read it."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
+
+
+def _is_text(name: str) -> bool:
+    # Python has half surrogate pairs for what is not.
+    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _is_mark(name: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, StructType
 
-from simhash_udf.errors import InputError
+from simhash_udf.errors import InputError, OutputError
 from simhash_udf.sources.files import WANTED, DataFile, can_be_opened, literal_paths, partition_base, read_files, source_file
 from simhash_udf.sources.records import Record, read_by_python, rows_of_files
 from simhash_udf.sources.streams import Damage, compression_of, has_long_line, lines, pieces, raw_lines
@@ -100,6 +101,9 @@ def _needs_care(path: str, limit: int) -> bool:
             since = since + len(piece) if last < 0 else len(piece) - last - 1
     except Damage:
         return True
+    except OutputError:
+        # Of a file system that Python cannot open here; what Spark reads of it, Spark tells of.
+        return False
     return False
 
 
@@ -192,12 +196,14 @@ def _numbered(batches: Iterator[pa.RecordBatch], *, limit: int) -> Iterator[pa.R
     for batch in batches:
         for file, hashes in zip(batch.column("file").to_pylist(), batch.column("hashes").to_pylist(), strict=True):
             found: dict[int, list[int]] = {number: [] for number in hashes}
-            for number, (raw, _) in enumerate(raw_lines(pieces(file), limit), 1):
-                line = (raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw).rstrip(b"\r\n")
-                hashed = xxhash.xxh64_intdigest(line, SPARK_SEED)
-                at = hashed - (1 << 64) * (hashed >> 63)
-                if at in found:
-                    found[at].append(number)
+            # Where the file cannot be read here, or not any more, the numbers stay unknown.
+            with suppress(Damage, OutputError):
+                for number, (raw, _) in enumerate(raw_lines(pieces(file), limit), 1):
+                    line = (raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw).rstrip(b"\r\n")
+                    hashed = xxhash.xxh64_intdigest(line, SPARK_SEED)
+                    at = hashed - (1 << 64) * (hashed >> 63)
+                    if at in found:
+                        found[at].append(number)
             found = {at: numbers for at, numbers in found.items() if numbers}
             columns = [pa.array([file] * len(found)), pa.array(list(found), pa.int64())]
             columns.append(pa.array(list(found.values()), pa.list_(pa.int64())))

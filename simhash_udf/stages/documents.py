@@ -169,6 +169,7 @@ def check_columns(source: DataFrame, settings: Settings) -> None:
             have = ", ".join(repr(other) for other in columns)
             problem = "is not in the input" if name not in columns else "is in the input more than once"
             own = f", and --keep may name {', '.join(OWN_KEEP_COLUMNS)}" if option == "--keep" else ""
+            option += ", or let --make-ids content make ids" if option == "--id-column" and not alike else ""
             raise InputError(f"column {name!r} {problem}, which has {have}{own}; name the right one with {option}")
     check_id_type(settings.id_column, source.schema[settings.id_column].dataType)
     given = source.schema[content].dataType

@@ -49,6 +49,8 @@ def test_a_page_is_its_text_with_its_name_address_and_date(tmp_path, name):
         (("conversion", "http://a.example/", None, "Thé text\n".encode()), "Thé text\n"),
         (("response", "http://a.example/", ("200 OK", "text/plain; charset=iso-8859-1"), b"th\xe9"), "thé"),
         (("response", "http://a.example/", ("200 OK", "text/plain; charset=no-such"), b"plain"), "plain"),
+        (("response", "http://a.example/", ("200 OK", "text/plain; charset=unicode_escape"), rb"\ud800"), r"\ud800"),
+        (("response", "http://a.example/", ("200 OK", "text/plain; charset=utf-7"), b"+2AA-"), "+2AA-"),
         (("response", "http://a.example/", ("200 OK", None), b"<html><p>Some"), "Some"),
         (("response", "http://a.example/", ("200 OK", "text/html"), b""), ""),
     ],

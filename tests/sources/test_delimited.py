@@ -71,6 +71,13 @@ def test_names_of_the_header_say_where_values_go_and_a_column_may_be_missing(tmp
     ]
 
 
+@pytest.mark.parametrize("header", [b"id,te\xff", b'"id"x,text', b"x" * 2000])
+def test_a_header_that_cannot_be_read_rejects_its_file(tmp_path, header):
+    (found,) = read(tmp_path / "a.csv", header + b"\n1,a\n2,b\n")
+    assert (found.position, found.values) == (1, None)
+    assert found.reason.startswith("no record of the file can be read, since of its header the ")
+
+
 @pytest.mark.parametrize("content", ["", "id,text\n", "\n\n"])
 def test_a_file_without_records_has_none(tmp_path, content):
     assert read(tmp_path / "a.csv", content) == []

@@ -135,6 +135,16 @@ def test_a_link_to_a_directory_above_it_is_refused(spark, tmp_path):
         read(spark, tmp_path)
 
 
+def test_a_name_that_is_no_text_is_refused(spark, tmp_path):
+    write(tmp_path, "a.jsonl")
+    try:
+        open(os.fsencode(tmp_path) + b"/b\xff.jsonl", "wb").close()
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    with pytest.raises(InputError, match="is not valid UTF-8"):
+        read(spark, tmp_path)
+
+
 def test_files_behind_a_link_are_read(spark, tmp_path):
     write(tmp_path, "in/a.jsonl", "other/b.jsonl")
     (tmp_path / "in" / "link").symlink_to(tmp_path / "other")
