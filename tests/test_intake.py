@@ -306,6 +306,36 @@ def test_a_column_of_the_documents_and_of_directories_is_refused(take, tmp_path)
         take(input=tmp_path / "in")
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        '{"id": 1, "text": "a", "text": "b"}',
+        '{"id": 1, "text": "a", "Text": "b"}',
+        '{"id": 1, "text": "a"}\n{"id": 2, "TEXT": "b"}',
+        '{"id": 1, "text": "a", "m": {"k": 1, "K": 2}}',
+        '{"id": 1, "text": "a", "m": [{"k": 1}, {"K": 2}]}',
+        '{"id": 1, "text": "a", "__simhash_origin__": 1}',
+    ],
+)
+def test_fields_whose_names_are_not_told_apart_are_refused(take, tmp_path, lines):
+    write(tmp_path / "a.jsonl", lines)
+    with pytest.raises(InputError, match="which Spark does not tell apart"):
+        take(input=tmp_path / "a.jsonl")
+
+
+def test_fields_of_any_name_are_kept(take, tmp_path):
+    row = {"id": 1, "text": "a", "value": 2, "parsed": 3, "reason": 4, "_corrupt_record": "x", "a.b": [{"c d": 5, "`": 1}]}
+    write(tmp_path / "a.jsonl", json.dumps(row))
+    assert take(input=tmp_path / "a.jsonl").rows == [row]
+
+
+def test_columns_of_types_that_spark_does_not_read_are_named_with_the_cure(take, tmp_path):
+    columns = {"t": pa.array([0], pa.timestamp("ns")), "u": pa.array([0], pa.uint64()), "id": [1], "text": ["x"]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"these are 't' \(timestamp\[ns\]\): write timestamps in microseconds"):
+        take(input=tmp_path / "a.parquet")
+
+
 def test_made_ids_depend_on_the_content_alone(take, tmp_path):
     rows = [{"text": "one"}, {"text": "two"}, {"text": "one"}, {"text": "one"}, {"text": None, "n": 1}]
     write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))

@@ -13,7 +13,7 @@ from simhash_udf.settings import Settings
 from simhash_udf.sources.archives import read_archives
 from simhash_udf.sources.columnar import read_columnar, read_tables, united
 from simhash_udf.sources.delimited import read_delimited
-from simhash_udf.sources.files import WANTED, DataFile, data_files, format_of
+from simhash_udf.sources.files import WANTED, DataFile, check_names, data_files, format_of
 from simhash_udf.sources.ids import kept_apart, with_made_ids
 from simhash_udf.sources.lines import documents_of_json, documents_of_lines, read_lines
 from simhash_udf.sources.records import SKIPPED
@@ -52,12 +52,7 @@ def read_documents(spark: SparkSession, settings: Settings, store: Store, discar
             f"encoding is {settings.encoding!r}, and the input is {chosen}, which says so itself; leave --encoding out"
         )
     rows = _read(spark, chosen, groups, settings)
-    lowered = [name.lower() for name in rows.columns]
-    twice = next((name for name in rows.columns if lowered.count(name.lower()) > 1), None)
-    if twice is not None:
-        raise InputError(
-            f"the input has the column {twice!r} twice, perhaps in other case, or as a directory or label; rename one of them"
-        )
+    check_names(rows.schema)
     if rows.columns == [ORIGIN]:
         raise InputError(f"the input {', '.join(settings.input)} has no document; it must be {WANTED[chosen]}")
     skipped: dict[str, int] = {}

@@ -16,6 +16,7 @@ from simhash_udf.sources.files import DataFile, literal_paths, partition_base, r
 from simhash_udf.sources.records import rows_of_files
 from simhash_udf.sources.streams import Damage, opened
 from simhash_udf.stages.documents import ORIGIN, origin
+from simhash_udf.storage import read_parquet_schema
 from simhash_udf.tables import column
 
 
@@ -41,7 +42,10 @@ def read_columnar(spark: SparkSession, files: list[DataFile], chosen: str, *, ch
     reader = spark.read.format(chosen).option("mergeSchema", True).option("recursiveFileLookup", base is None)
     if damaged and base is not None:
         reader = reader.option("basePath", base)
-    read = read_files(reader.load, literal_paths(whole, whole_roots=not damaged), chosen)
+    try:
+        read = read_files(reader.load, literal_paths(whole, whole_roots=not damaged), chosen)
+    except InputError as error:
+        raise InputError(f"{error}{_columns_unknown_to_spark(whole[0].path) if chosen == 'parquet' else ''}") from None
     hidden = any(name.lower() == "_metadata" for name in read.columns)
     row = F.col("_metadata.row_index") + 1 if chosen == "parquet" else None
     told = origin(F.lit(None)) if hidden else origin(source_file(), row)
@@ -51,6 +55,22 @@ def read_columnar(spark: SparkSession, files: list[DataFile], chosen: str, *, ch
     nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in read.schema]
     lost = spark.createDataFrame(list(damaged.items()), "file STRING, reason STRING")
     return rows.unionByName(lost.select(*nothing, origin(F.col("file"), None, F.col("reason"))))
+
+
+def _columns_unknown_to_spark(path: str) -> str:
+    """Which columns of a Parquet file have types that Spark does not read, and what to do about it; empty where none is found."""
+    try:
+        schema = read_parquet_schema(path)
+    except (pa.ArrowException, OSError):
+        return ""
+    named = [
+        f"{field.name!r} ({field.type})"
+        for field in schema
+        if pa.types.is_time(field.type) or (pa.types.is_timestamp(field.type) and field.type.unit == "ns")
+    ]
+    if not named:
+        return ""
+    return f"; of {path!r} these are {', '.join(named)}: write timestamps in microseconds, and times as strings or numbers"
 
 
 def _damaged(spark: SparkSession, files: list[DataFile], chosen: str) -> DataFrame:

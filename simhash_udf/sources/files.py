@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from simhash_udf.errors import InputError
 from simhash_udf.storage import (
@@ -223,6 +224,25 @@ def plain_path(name: str) -> str:
     '/in/a b%.jsonl'
     """
     return re.sub(r"^file:/*(?=/)", "", unquote(name)) if name.startswith("file:") else unquote(name)
+
+
+def check_names(kind: DataType, within: str = "the input") -> None:
+    """Raise InputError where two columns, or two fields in a column, have names that Spark does not tell apart."""
+    if isinstance(kind, ArrayType):
+        check_names(kind.elementType, within)
+    elif isinstance(kind, MapType):
+        check_names(kind.keyType, within)
+        check_names(kind.valueType, within)
+    elif isinstance(kind, StructType):
+        seen: dict[str, str] = {}
+        for field in kind:
+            if field.name.lower() in seen:
+                raise InputError(
+                    f"{within} has two columns or fields {seen[field.name.lower()]!r} and {field.name!r}, which Spark does not "
+                    "tell apart (they may be in one document, or in several, or a directory or label): rename one of them"
+                )
+            seen[field.name.lower()] = field.name
+            check_names(field.dataType, f"column {field.name!r}")
 
 
 def source_file() -> Column:

@@ -19,14 +19,24 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, StructType
 
 from simhash_udf.errors import InputError, OutputError
-from simhash_udf.sources.files import WANTED, DataFile, can_be_opened, literal_paths, partition_base, read_files, source_file
+from simhash_udf.sources.files import (
+    WANTED,
+    DataFile,
+    can_be_opened,
+    check_names,
+    literal_paths,
+    partition_base,
+    read_files,
+    source_file,
+)
 from simhash_udf.sources.records import Record, read_by_python, rows_of_files
 from simhash_udf.sources.streams import Damage, compression_of, has_long_line, lines, pieces, raw_lines
 from simhash_udf.stages.documents import ORIGIN, is_valid_utf8, origin
 from simhash_udf.tables import column
 
-_CORRUPT = "_corrupt_record"
+_CORRUPT = "__simhash_corrupt__"  # no field of a document is called so, as some are _corrupt_record
 # The longest string that Spark's JSON parser takes is 20 million characters where this does not say otherwise.
+_CASE_SENSITIVE = "spark.sql.caseSensitive"
 _PARSER = {"maxStringLen": str(2**31 - 1)}
 # An escape of half a surrogate pair without its other half, where no backslash escapes the one before "u".
 _LONE_SURROGATE = (
@@ -123,6 +133,7 @@ def documents_of_json(spark: SparkSession, read: DataFrame, id_column: str) -> D
     """
     written = read.where(F.col("value").isNull() | F.col("value").rlike(r"\S"))
     schema = StructType([_exact(field, id_column) for field in _inferred(spark, written) if field.name != _CORRUPT])
+    check_names(StructType([*schema, StructField(ORIGIN, StringType())]))
     names = [field.name for field in schema]
     others = [name for name in read.columns if name not in ("value", ORIGIN)]
     for name in others:
@@ -157,10 +168,15 @@ def _exact(field: StructField, id_column: str) -> StructField:
 
 
 def _inferred(spark: SparkSession, read: DataFrame) -> StructType:
+    before = spark.conf.get(_CASE_SENSITIVE)
+    # Else of fields whose names differ in case only one is found, and the others are lost.
+    spark.conf.set(_CASE_SENSITIVE, "true")
     try:
         return spark.read.options(columnNameOfCorruptRecord=_CORRUPT, **_PARSER).json(read.select("value")).schema
     except (PySparkTypeError, TypeError, AttributeError):
         raise InputError("JSON lines need Spark 4.2 or newer, which finds their columns; give the corpus as Parquet") from None
+    finally:
+        spark.conf.set(_CASE_SENSITIVE, before or "false")
 
 
 def _with_reason(rows: DataFrame, bad: Column, record: Column) -> DataFrame:
