@@ -171,10 +171,17 @@ def _inferred(spark: SparkSession, read: DataFrame) -> StructType:
     before = spark.conf.get(_CASE_SENSITIVE)
     # Else of fields whose names differ in case only one is found, and the others are lost.
     spark.conf.set(_CASE_SENSITIVE, "true")
+    reader = spark.read.options(columnNameOfCorruptRecord=_CORRUPT, **_PARSER)
     try:
-        return spark.read.options(columnNameOfCorruptRecord=_CORRUPT, **_PARSER).json(read.select("value")).schema
+        return reader.json(read.select("value")).schema
     except (PySparkTypeError, TypeError, AttributeError):
-        raise InputError("JSON lines need Spark 4.2 or newer, which finds their columns; give the corpus as Parquet") from None
+        # Spark before 4.2 finds the columns of files alone.
+        if not read.where(F.col(f"{ORIGIN}.position").isNotNull()).isEmpty():
+            raise InputError(
+                "some files of JSON lines are damaged, of another encoding or with very long lines, which needs Spark 4.2 or "
+                "newer; leave them out, or give the corpus as Parquet"
+            ) from None
+        return reader.json(read.inputFiles()).schema
     finally:
         spark.conf.set(_CASE_SENSITIVE, before or "false")
 
