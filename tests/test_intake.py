@@ -54,38 +54,37 @@ NO_OBJECT = "the line is not one JSON object"
 SURROGATE = "the line has half of a surrogate pair, which is no character"
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        (b'{"id": "x", "te', NO_OBJECT),
-        (b'{"id": "x"} trailing', NO_OBJECT),
-        (b'{"id": "x"}{"id": "y"}', NO_OBJECT),
-        (b'{"id": "x"},', NO_OBJECT),
-        (b'{"id": "x"},{"id": "y"}', NO_OBJECT),
-        (b'[{"id": "x"}]', NO_OBJECT),
-        (b"null", NO_OBJECT),
-        (b"17", NO_OBJECT),
-        (b'"text"', NO_OBJECT),
-        (b"[]", NO_OBJECT),
-        (b"\x00", NO_OBJECT),
-        (b'{"id": "x", "text": "\xff"}', "the line is not valid UTF-8"),
-        (b'{"id": "x", "text": "\xed\xa0\x80"}', "the line is not valid UTF-8"),
-        (rb'{"id": "x", "text": "\ud800"}', SURROGATE),
-        (rb'{"id": "x", "text": "\uDC00 \ud83d\ude00"}', SURROGATE),
-        (rb'{"id": "x", "text": "\ud800\ud800"}', SURROGATE),
-        (rb'{"id": "x", "text": "\\\ud800"}', SURROGATE),
-        (b'{"text": "no id"}', "the id is null"),
-        (b'{"id": null, "text": "no id"}', "the id is null"),
-        (b"{}", "the id is null"),
-    ],
-)
-def test_a_bad_line_is_listed_with_its_number_and_the_others_are_read(take, tmp_path, line, reason):
+BAD_LINES = [
+    (b'{"id": "x", "te', NO_OBJECT),
+    (b'{"id": "x"} trailing', NO_OBJECT),
+    (b'{"id": "x"}{"id": "y"}', NO_OBJECT),
+    (b'{"id": "x"},', NO_OBJECT),
+    (b'{"id": "x"},{"id": "y"}', NO_OBJECT),
+    (b'[{"id": "x"}]', NO_OBJECT),
+    (b"null", NO_OBJECT),
+    (b"17", NO_OBJECT),
+    (b'"text"', NO_OBJECT),
+    (b"[]", NO_OBJECT),
+    (b"\x00", NO_OBJECT),
+    (b'{"id": "x", "text": "\xff"}', "the line is not valid UTF-8"),
+    (b'{"id": "x", "text": "\xed\xa0\x80"}', "the line is not valid UTF-8"),
+    (rb'{"id": "x", "text": "\ud800"}', SURROGATE),
+    (rb'{"id": "x", "text": "\uDC00 \ud83d\ude00"}', SURROGATE),
+    (rb'{"id": "x", "text": "\ud800\ud800"}', SURROGATE),
+    (rb'{"id": "x", "text": "\\\ud800"}', SURROGATE),
+    (b'{"text": "no id"}', "the id is null"),
+    (b'{"id": null, "text": "no id"}', "the id is null"),
+    (b"{}", "the id is null"),
+]
+
+
+def test_a_bad_line_is_listed_with_its_number_and_the_others_are_read(take, tmp_path):
     good = b'{"id": "a", "text": "x"}\n \n'
     more = rb'{"id": "b", "text": "\ud83d\ude00 \\ud800"}'
-    write(tmp_path / "a.jsonl", good + line + b"\r\n" + more)
+    write(tmp_path / "a.jsonl", good + b"\r\n".join(line for line, _ in BAD_LINES) + b"\n" + more)
     taken = take(input=tmp_path / "a.jsonl")
     assert taken.of("id", "text") == [("a", "x"), ("b", "😀 \\ud800")]
-    assert taken.bad() == [("a.jsonl", 3, reason)]
+    assert taken.bad() == [("a.jsonl", number, reason) for number, (_, reason) in enumerate(BAD_LINES, 3)]
 
 
 def test_equal_bad_lines_are_listed_each_with_its_number(take, tmp_path):

@@ -164,7 +164,9 @@ def test_the_manifest_of_pairs_says_what_their_fingerprints_were_made_with_and_n
     pairs(spark, Settings(input=f"{tmp_path}/prints*", output=f"{tmp_path}/out", max_distance=3), False)
     manifest = read_manifest(f"{tmp_path}/out")
     assert manifest["settings_id"] == "simhash64-v1/char/5/binary"
-    assert set(manifest["settings"]) == {"input", "output", "id-column", "max-distance", "pairs", "max-pairs", "if-exists"}
+    assert set(manifest["settings"]) == {
+        "input", "output", "id-column", "fingerprint-format", "max-distance", "pairs", "max-pairs", "if-exists",
+    }  # fmt: skip
     assert "max-distance" not in read_manifest(f"{tmp_path}/prints0")["settings"]
 
 
@@ -193,7 +195,7 @@ def test_stored_fingerprints_without_an_id_are_told_from_those_of_one_id(spark, 
         pairs(spark, Settings(input=f"{tmp_path}/f.parquet", output=f"{tmp_path}/out"), False)
 
 
-@pytest.mark.parametrize("column", [{"id": [1]}, {"id": [1], "fingerprint": ["ff"]}, {"name": [1], "fingerprint": [1]}])
+@pytest.mark.parametrize("column", [{"id": [1]}, {"id": [1], "fingerprint": ["fg"]}, {"name": [1], "fingerprint": [1]}])
 def test_tables_that_hold_no_fingerprints_are_refused(spark, tmp_path, column):
     pq.write_table(pa.table(column), tmp_path / "f.parquet")
     with pytest.raises(InputError, match=r"fingerprint|'id'"):

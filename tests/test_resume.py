@@ -5,6 +5,7 @@ import platform
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -207,13 +208,21 @@ def test_a_run_that_fails_keeps_its_whole_tables_where_it_may_be_resumed(spark, 
     assert read_report(str(output))["reused"][:3] == ["rejects_found", "rejects", "fingerprints"]
 
 
+@pytest.fixture(scope="module")
+def resumed(spark, tmp_path_factory):
+    """A finished run, to be resumed again and again."""
+    base = tmp_path_factory.mktemp("resumed")
+    settings = Settings(input=write(base / "in.jsonl"), output=str(base / "out"), if_exists="resume")
+    dedup(spark, settings, False)
+    return settings
+
+
 @pytest.mark.parametrize("damage", ["a file is gone", "a file is shorter", "the record is half", "the path leads out"])
-def test_a_table_that_is_not_as_it_was_recorded_is_made_again(spark, tmp_path, clean, damage):
-    given, output = write(tmp_path / "in.jsonl"), tmp_path / "out"
-    dedup(spark, Settings(input=given, output=str(output)), False)
+def test_a_table_that_is_not_as_it_was_recorded_is_made_again(spark, clean, resumed, damage):
+    output = Path(resumed.output)
     place = output / tables(output)["fingerprints"][0]
     file = next(place.glob("*.parquet"))
-    record = place.parent / "stages" / "fingerprints.json"
+    record = output / "runs" / read_manifest(str(output))["run"] / "stages" / "fingerprints.json"
     if damage == "a file is gone":
         file.unlink()
     elif damage == "a file is shorter":
@@ -222,8 +231,9 @@ def test_a_table_that_is_not_as_it_was_recorded_is_made_again(spark, tmp_path, c
         record.write_text(record.read_text()[:50])
     else:
         record.write_text(record.read_text().replace("runs/", "../out/runs/"))
-    dedup(spark, Settings(input=given, output=str(output), if_exists="resume"), False)
+    dedup(spark, resumed, False)
     assert "fingerprints" not in read_report(str(output))["reused"]
+    assert "pairs" in read_report(str(output))["reused"]
     assert {name: told for name, (_, told) in tables(output).items()} == clean[6]
 
 
