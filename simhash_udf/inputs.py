@@ -9,14 +9,15 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
 from simhash_udf import storage
-from simhash_udf.manifest import MANIFEST
+from simhash_udf.manifest import MANIFEST, RUNS
 from simhash_udf.settings import Settings
-from simhash_udf.sources.files import data_files, plain_path
+from simhash_udf.sources.files import data_files, partitions_of, plain_path
 
 
 class InputFile(NamedTuple):
-    """A file of the input: its size in bytes, and when it was last changed, in microseconds since 1970; of a finished run its
-    manifest, and of a table of the catalog its name, with a hash of what is known of it."""
+    """A file of the input: its size in bytes, when it was last changed, in microseconds since 1970, and its label and the columns
+    that its directories stand for; of a finished run its manifest, and of a table of the catalog its name, with a hash of what is
+    known of it."""
 
     path: str
     size: int
@@ -31,19 +32,30 @@ def listing(spark: SparkSession, settings: Settings) -> list[InputFile]:
         InputError: a path is missing.
     """
     found: list[InputFile] = []
-    for given in (*settings.paths, *settings.truth):
+    labels = settings.labels or ("",) * len(settings.input)
+    named = [*zip(labels, settings.paths, strict=False), *(("", truth) for truth in settings.truth)]
+    for label, given in named:
         local = storage.local_path(given)
         for path in (storage.expand if local else storage.expand_remote)(given):
-            text = storage.read_text(storage.join(path, MANIFEST)) if storage.path_is_directory(path) else None
-            if text is not None:
-                # It names tables that are never changed.
+            if _is_result(path):
+                # Its manifest names tables that are never changed.
+                text = storage.read_text(storage.join(path, MANIFEST)) or ""
                 found.append(InputFile(storage.join(path, MANIFEST), len(text), 0, _hash(text)))
                 continue
             listed = data_files(spark, [path if local else storage.as_literal_glob(path)])
-            found += [InputFile(file.path, file.size, file.modified) for file in listed]
+            # What a path makes of a file: its label, and the columns that directories below it stand for.
+            found += [InputFile(file.path, file.size, file.modified, repr((label, partitions_of(file)))) for file in listed]
     if settings.input_format == "table":
-        found += [InputFile(name, 0, 0, _files_of_table(spark, name)) for name in settings.input]
+        found += [
+            InputFile(name, 0, 0, label + _files_of_table(spark, name))
+            for label, name in zip(labels, settings.input, strict=True)
+        ]
     return sorted(found)
+
+
+def _is_result(path: str) -> bool:
+    """Whether a directory is the output of a finished run, and none of documents one of which is called as a manifest is."""
+    return storage.path_is_directory(path) and {MANIFEST, RUNS} <= set(storage.names_in(path) or [])
 
 
 def _files_of_table(spark: SparkSession, name: str) -> str:

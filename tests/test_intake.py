@@ -292,6 +292,33 @@ def test_parquet_of_two_labels_with_other_types_is_refused(take, tmp_path):
         take(input=[tmp_path / "a.parquet", tmp_path / "b.parquet"], labels=("a", "b"))
 
 
+@pytest.mark.parametrize("column", ["value", "parsed", "file", "reason", "told", "n"])
+def test_a_label_column_of_any_name_is_made(take, tmp_path, column):
+    write(tmp_path / "a.jsonl", '{"id": "x", "text": "x"}\n{"id": "x", "text": "y"}\n')
+    taken = take(input=tmp_path / "a.jsonl", labels=("web",), source_column=column, duplicate_ids="keep-apart")
+    assert taken.of("id", column) == [("x", "web"), ("x-2", "web")]
+
+
+def test_a_file_in_two_inputs_is_refused(take, tmp_path):
+    write(tmp_path / "in" / "a.jsonl", '{"text": "x"}\n')
+    with pytest.raises(InputError, match=r"a\.jsonl' is in two of the inputs"):
+        take(input=[tmp_path / "in", tmp_path / "in" / "a.jsonl"], make_ids="content")
+
+
+def test_compressed_files_are_known_by_endings_in_any_case(take, tmp_path):
+    for name, pack in (("a.jsonl.GZ", gzip.compress), ("b.jsonl.gzip", gzip.compress), ("c.JSONL.Bz2", bz2.compress)):
+        write(tmp_path / "in" / name, pack(f'{{"id": "{name}", "text": "x"}}\n'.encode()))
+    taken = take(input=tmp_path / "in")
+    assert (len(taken.rows), taken.rejects) == (3, [])
+
+
+@pytest.mark.parametrize("kind", ["parquet", "orc"])
+def test_a_column_of_a_table_and_of_its_directories_is_refused(spark, take, tmp_path, kind):
+    getattr(spark.sql("SELECT 1 AS id, 'x' AS text, 'de' AS Lang").write, kind)(f"{tmp_path}/in/lang=en")
+    with pytest.raises(InputError, match="'Lang' is both in the documents and in the names of directories"):
+        take(input=f"{tmp_path}/in", input_format=kind)
+
+
 @pytest.mark.parametrize("column", ["source", "SOURCE"])
 def test_a_label_column_that_is_there_already_is_refused(take, tmp_path, column):
     pq.write_table(pa.table({"id": [1], "text": ["x"], column: ["y"]}), tmp_path / "a.parquet")

@@ -23,7 +23,7 @@ def started(name, *arguments):
     return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
-def wait_for(process, path, seconds=120):
+def wait_for(process, path, seconds=900):
     """Wait until something of this name is in the output, or the process has ended."""
     end = time.monotonic() + seconds
     while not any(path[0].glob(path[1])):

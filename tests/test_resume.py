@@ -139,6 +139,38 @@ def test_a_resumed_run_uses_what_is_finished_and_makes_what_depends_on_the_chang
     assert names_in(str(output / "runs")) == [read_manifest(str(output))["run"]]
 
 
+def ids_of_inputs(spark, tmp_path, **settings):
+    run = Run(spark, Settings(output=f"{tmp_path}/out", **settings), print)
+    with run:
+        return run._inputs_id
+
+
+def test_what_inputs_are_called_and_which_directories_are_columns_is_part_of_them(spark, tmp_path):
+    for name in ("crawl=01/a.txt", "crawl=02/a.txt"):
+        (tmp_path / "in" / name).parent.mkdir(parents=True)
+        (tmp_path / "in" / name).write_text(json.dumps({"id": name, "text": "x"}))
+    parts = [f"{tmp_path}/in/crawl=0{number}" for number in (1, 2)]
+    given = [
+        {"input": parts, "labels": ("a", "b")},
+        {"input": parts[::-1], "labels": ("a", "b")},
+        {"input": parts},
+        {"input": f"{tmp_path}/in"},
+        {"input": f"{tmp_path}/in/crawl=01"},
+    ]
+    found = [ids_of_inputs(spark, tmp_path, **one) for one in given]
+    assert len(set(found)) == len(given)
+    assert found[0] == ids_of_inputs(spark, tmp_path, input=parts[::-1], labels=("b", "a"))
+
+
+def test_a_manifest_among_documents_is_one_of_them(spark, tmp_path):
+    (tmp_path / "in").mkdir()
+    for name in ("manifest.json", "a.txt"):
+        (tmp_path / "in" / name).write_text("{}")
+    before = ids_of_inputs(spark, tmp_path, input=f"{tmp_path}/in")
+    (tmp_path / "in" / "a.txt").write_text("changed")
+    assert ids_of_inputs(spark, tmp_path, input=f"{tmp_path}/in") != before
+
+
 class Killed(BaseException):
     """The end of a process, of which its run learns nothing."""
 

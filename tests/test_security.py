@@ -11,6 +11,7 @@ import pytest
 from simhash_udf import job
 from simhash_udf.credentials import cleaned, without_credentials
 from simhash_udf.errors import InputError
+from simhash_udf.inputs import InputFile
 from simhash_udf.intake import take_in
 from simhash_udf.manifest import read_manifest, read_report, table_path
 from simhash_udf.run import Run
@@ -95,9 +96,8 @@ def test_credentials_reach_no_log_report_or_manifest(spark, tmp_path, caplog, mo
     address = "s3://KEY:SECRET@bucket/in"
     settings = Settings(output=f"{tmp_path}/out", input=(address,))
     monkeypatch.setattr("simhash_udf.run.check_output", lambda settings: None)
-    monkeypatch.setattr("simhash_udf.run.listing", lambda spark, settings: [])
+    monkeypatch.setattr("simhash_udf.run.listing", lambda spark, settings: [InputFile(address, 1, 2)])
     with caplog.at_level(logging.INFO), Run(spark, settings, job.log) as run:
-        run._inputs = [__import__("simhash_udf.inputs", fromlist=["InputFile"]).InputFile(address, 1, 2)]
         job.log(f"reading {address}")
         run.publish({"at": [address]}, ["input"], None)
     assert "s3://***@bucket/in" in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import reduce
 from typing import NamedTuple
 
@@ -91,6 +92,9 @@ def _grouped(spark: SparkSession, settings: Settings) -> tuple[str, dict[str | N
     for label, given in zip(labels, settings.input, strict=True):
         groups.setdefault(label, []).extend(data_files(spark, [given], format_is_given=settings.input_format != "auto"))
     found = [file for files in groups.values() for file in files]
+    again = next((path for path, times in Counter(file.path for file in found).items() if times > 1), None)
+    if again is not None:
+        raise InputError(f"the file {again!r} is in two of the inputs {', '.join(settings.input)}; name each file once")
     chosen = settings.input_format if settings.input_format != "auto" else format_of(paths, found)
     for label, files in groups.items():
         if not files:
@@ -104,7 +108,7 @@ def _read(spark: SparkSession, chosen: str, groups: dict[str | None, list[DataFi
     for label, files in groups.items():
         rows = _read_group(spark, chosen, files, settings)
         if label is not None:
-            if settings.source_column.lower() in (name.lower() for name in rows.columns if chosen != "jsonl" or name != "value"):
+            if settings.source_column.lower() in (name.lower() for name in rows.columns):
                 raise InputError(
                     f"the input has a column {settings.source_column!r}, and the labels would be one; name another with "
                     "--source-column"

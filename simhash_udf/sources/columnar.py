@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from simhash_udf.errors import InputError
-from simhash_udf.sources.files import DataFile, literal_paths, partition_base, read_files, source_file
+from simhash_udf.sources.files import DataFile, literal_paths, partition_base, partitions_of, read_files, source_file
 from simhash_udf.sources.records import rows_of_files
 from simhash_udf.sources.streams import Damage, opened
 from simhash_udf.stages.documents import ORIGIN, origin
@@ -46,10 +46,16 @@ def read_columnar(spark: SparkSession, files: list[DataFile], chosen: str, *, ch
         read = read_files(reader.load, literal_paths(whole, whole_roots=not damaged), chosen)
     except InputError as error:
         raise InputError(f"{error}{_columns_unknown_to_spark(whole[0].path) if chosen == 'parquet' else ''}") from None
+    if base is not None:
+        directories = {name.lower() for name, _ in partitions_of(files[0])}
+        plain = reader.option("recursiveFileLookup", True).load(literal_paths(whole, whole_roots=not damaged))
+        for name in plain.columns:
+            if name.lower() in directories:
+                raise InputError(f"column {name!r} is both in the documents and in the names of directories; rename one of them")
     hidden = any(name.lower() == "_metadata" for name in read.columns)
     row = F.col("_metadata.row_index") + 1 if chosen == "parquet" else None
-    told = origin(F.lit(None)) if hidden else origin(source_file(), row)
-    rows = read.select(*map(column, read.columns), told)
+    place = origin(F.lit(None)) if hidden else origin(source_file(), row)
+    rows = read.select(*map(column, read.columns), place)
     if not damaged:
         return rows
     nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in read.schema]

@@ -12,6 +12,7 @@ from simhash_udf.stages.documents import ORIGIN
 from simhash_udf.tables import column
 
 _HEX_DIGITS = 32
+_REPEATED = "__simhash_repeated__"  # no column of the input is called so
 
 
 def with_made_ids(rows: DataFrame, id_column: str, store: Store, discard: Discard) -> DataFrame:
@@ -47,11 +48,15 @@ def kept_apart(rows: DataFrame, id_column: str, store: Store, discard: Discard) 
     named = rows.withColumn(id_column, column(id_column).cast("string"))
     name = column(id_column)
     repeated = store(
-        "repeated_ids", named.groupBy(name.alias("told")).agg(F.count("*").alias("n")).where("n > 1 AND told IS NOT NULL")
+        "repeated_ids",
+        named.groupBy(name.alias(_REPEATED))
+        .agg(F.count("*").alias("times"))
+        .where(f"times > 1 AND {_REPEATED} IS NOT NULL")
+        .select(_REPEATED),
     )
     if repeated.isEmpty():
         return named
-    same = name == F.col("told")
+    same = name == F.col(_REPEATED)
     several = named.join(repeated, same, "left_semi")
     number = F.row_number().over(Window.partitionBy(name).orderBy(_content(rows)))
     numbered = several.withColumn(

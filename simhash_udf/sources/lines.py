@@ -26,14 +26,25 @@ from simhash_udf.sources.files import (
     check_names,
     literal_paths,
     partition_base,
+    partitions_of,
     read_files,
     source_file,
 )
 from simhash_udf.sources.records import Record, read_by_python, rows_of_files
-from simhash_udf.sources.streams import Damage, compression_of, has_long_line, lines, pieces, raw_lines
+from simhash_udf.sources.streams import (
+    Damage,
+    compression_of,
+    has_long_line,
+    lines,
+    pieces,
+    raw_lines,
+    spark_knows_compression_of,
+)
 from simhash_udf.stages.documents import ORIGIN, is_valid_utf8, origin
 from simhash_udf.tables import column
 
+VALUE = "__simhash_line__"
+_PARSED = "__simhash_parsed__"
 _CORRUPT = "__simhash_corrupt__"  # no field of a document is called so, as some are _corrupt_record
 # The longest string that Spark's JSON parser takes is 20 million characters where this does not say otherwise.
 _CASE_SENSITIVE = "spark.sql.caseSensitive"
@@ -58,6 +69,9 @@ def read_lines(spark: SparkSession, files: list[DataFile], *, encoding: str, lim
     careful = files if encoding != "utf-8" else needing_care(spark, files, limit)
     clean = [file for file in files if file not in set(careful)]
     base = partition_base(files)
+    if any(name.lower() == "value" for name, _ in partitions_of(files[0])):
+        # So Spark calls a line.
+        raise InputError("a column named by directories is 'value', which lines of text cannot have; rename the directories")
     frames = []
     if clean:
         reader = spark.read.option("recursiveFileLookup", base is None)
@@ -66,10 +80,10 @@ def read_lines(spark: SparkSession, files: list[DataFile], *, encoding: str, lim
         read = read_files(reader.text, literal_paths(clean, whole_roots=not careful), "lines")
         told = origin(source_file(), line_hash=F.xxhash64("value"))
         partitions = [column(name) for name in read.columns if name != "value"]
-        frames.append(read.select("value", *partitions, told))
+        frames.append(read.select(F.col("value").alias(VALUE), *partitions, told))
     if careful:
         reading = partial(_records, encoding=encoding, limit=limit)
-        frames.append(read_by_python(spark, careful, ["value"], reading))
+        frames.append(read_by_python(spark, careful, [VALUE], reading))
     return frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
 
 
@@ -83,7 +97,7 @@ def needing_care(spark: SparkSession, files: list[DataFile], limit: int) -> list
 
     Compressed files are read for this, and of others that are larger than the limit about one piece in each half of it.
     """
-    paths = {file.path for file in files if not can_be_opened(file)}
+    paths = {file.path for file in files if not can_be_opened(file) or not spark_knows_compression_of(file.path)}
     doubted = [file for file in files if file.path not in paths and (file.size > limit or compression_of(file.path))]
     if doubted:
         found = rows_of_files(spark, doubted).mapInArrow(partial(_in_need, limit=limit), "file STRING").collect()
@@ -119,8 +133,8 @@ def _needs_care(path: str, limit: int) -> bool:
 
 def documents_of_lines(read: DataFrame, text_column: str) -> DataFrame:
     """Each line a document: its text in a column of this name."""
-    bad = F.when(~is_valid_utf8(F.col("value")), F.lit("the line is not valid UTF-8"))
-    return _with_reason(read, bad, F.col("value")).withColumnRenamed("value", text_column)
+    bad = F.when(~is_valid_utf8(F.col(VALUE)), F.lit("the line is not valid UTF-8"))
+    return _with_reason(read, bad, F.col(VALUE)).withColumnRenamed(VALUE, text_column)
 
 
 def documents_of_json(spark: SparkSession, read: DataFrame, id_column: str) -> DataFrame:
@@ -131,19 +145,19 @@ def documents_of_json(spark: SparkSession, read: DataFrame, id_column: str) -> D
     Raises:
         InputError: no line is a JSON object, or a field has a name that is not free.
     """
-    written = read.where(F.col("value").isNull() | F.col("value").rlike(r"\S"))
+    written = read.where(F.col(VALUE).isNull() | F.col(VALUE).rlike(r"\S"))
     schema = StructType([_exact(field, id_column) for field in _inferred(spark, written) if field.name != _CORRUPT])
     check_names(StructType([*schema, StructField(ORIGIN, StringType())]))
     names = [field.name for field in schema]
-    others = [name for name in read.columns if name not in ("value", ORIGIN)]
+    others = [name for name in read.columns if name not in (VALUE, ORIGIN)]
     for name in others:
         if name.lower() in (known.lower() for known in names):
             raise InputError(f"column {name!r} is both in the documents and in the names of directories; rename one of them")
     if not names:
-        first = written.select(F.substring("value", 1, 80)).head()
+        first = written.select(F.substring(VALUE, 1, 80)).head()
         begins = f", but one begins {first[0]!r}" if first and first[0] else ""
         raise InputError(f"the input has no document; it must be {WANTED['jsonl']}{begins}")
-    value = F.col("value")
+    value = F.col(VALUE)
     parsed = F.from_json(F.concat(F.lit("["), value, F.lit("]")), ArrayType(schema), _PARSER)
     bad = (
         F.when(~is_valid_utf8(value), F.lit("the line is not valid UTF-8"))
@@ -151,10 +165,10 @@ def documents_of_json(spark: SparkSession, read: DataFrame, id_column: str) -> D
             F.contains(value, F.lit("\\u")) & value.rlike(_LONE_SURROGATE),
             F.lit("the line has half of a surrogate pair, which is no character"),
         )
-        .when(F.col("parsed").isNull() | (F.size("parsed") != 1) | F.get("parsed", F.lit(0)).isNull(), _no_object())
+        .when(F.col(_PARSED).isNull() | (F.size(_PARSED) != 1) | F.get(_PARSED, F.lit(0)).isNull(), _no_object())
     )
-    held = _with_reason(written.select("value", parsed.alias("parsed"), *others, ORIGIN), bad, value)
-    document = F.get("parsed", F.lit(0))
+    held = _with_reason(written.select(VALUE, parsed.alias(_PARSED), *map(column, others), ORIGIN), bad, value)
+    document = F.get(_PARSED, F.lit(0))
     return held.select(*(document.getField(name).alias(name) for name in names), *map(column, others), ORIGIN)
 
 
@@ -173,7 +187,7 @@ def _inferred(spark: SparkSession, read: DataFrame) -> StructType:
     spark.conf.set(_CASE_SENSITIVE, "true")
     reader = spark.read.options(columnNameOfCorruptRecord=_CORRUPT, **_PARSER)
     try:
-        return reader.json(read.select("value")).schema
+        return reader.json(read.select(VALUE)).schema
     except (PySparkTypeError, TypeError, AttributeError):
         # Spark before 4.2 finds the columns of files alone.
         if not read.where(F.col(f"{ORIGIN}.position").isNotNull()).isEmpty():

@@ -42,6 +42,11 @@ def compression_of(path: str) -> str | None:
     return next((codec for ending, codec in COMPRESSIONS.items() if path.lower().endswith(ending)), None)
 
 
+def spark_knows_compression_of(path: str) -> bool:
+    """Whether Spark decompresses a file that is decompressed here: it tells by few endings, in small letters."""
+    return compression_of(path) is None or path.endswith((".gz", ".bz2", ".zst"))
+
+
 class _Gzip(gzip.GzipFile):
     """Gives what it has, where `read` of its base loses what precedes damage by as little as it was asked to read."""
 
