@@ -294,14 +294,15 @@ def test_a_marker_tells_whether_its_run_is_alive(tmp_path):
 
 
 def test_a_marker_is_written_again_and_again_while_it_is_ones_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(marker, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(marker, "BEAT_SECONDS", 0.2)
     mine = marker.Marker(str(tmp_path), "x")
     mine.write()
     (tmp_path / "_run.json").write_text('{"run": "x"}')
     while "beat" not in json.loads((tmp_path / "_run.json").read_text()):
         time.sleep(0.01)
+    # Just after a beat, so that none is on its way.
     (tmp_path / "_run.json").write_text('{"run": "other"}')
-    time.sleep(0.1)
+    time.sleep(0.5)
     mine.remove()
     assert json.loads((tmp_path / "_run.json").read_text()) == {"run": "other"}
 
