@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from simhash_udf.intake import look_at, take_in
 from simhash_udf.job import describe, describe_search, log, main, plan_logger
 from simhash_udf.pipeline import deduplicate, plan_of_corpus
+from simhash_udf.references import read_references
 from simhash_udf.report import report
 from simhash_udf.run import Run, check_output
 from simhash_udf.session import cores_of
@@ -28,7 +29,9 @@ def dedup(spark: SparkSession, settings: Settings, dry_run: bool) -> None:
         return
     with Run(spark, settings, log) as run:
         taken = take_in(spark, settings, run)
-        found = deduplicate(taken.rows, settings, run.store, plan_logger(spark), discard=run.discard, finished=run.finished)
+        places = {"discard": run.discard, "finished": run.finished}
+        references = read_references(spark, settings, run)
+        found = deduplicate(taken.rows, settings, run.store, plan_logger(spark), references=references, **places)
         figures = report(found, taken.rejected, run.rows("kept"), taken.skipped)
         run.publish(figures, KNOBS, settings.fingerprint_id)
     documents, clusters = figures["documents"], figures["clusters"]

@@ -23,7 +23,7 @@ _ROWS = (
     "max_document_bytes", "on_bad_input", "fingerprint_format",
 )  # fmt: skip
 _FINGERPRINTS = (*_ROWS, "fingerprint_id", "content_unit", "sketch", "within")
-_SEARCH = (*_FINGERPRINTS, "max_distance", "min_features", "verifies", "searches_spanning")
+_SEARCH = (*_FINGERPRINTS, "max_distance", "min_features", "verifies", "searches_spanning", "reference")
 _PAIRS = (*_SEARCH, "pairs", "check")
 _CLUSTERS = (*_PAIRS, "radius")
 _DECISIONS = (*_CLUSTERS, "keep_order")

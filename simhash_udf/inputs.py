@@ -26,18 +26,19 @@ class InputFile(NamedTuple):
 
 
 def listing(spark: SparkSession, settings: Settings) -> list[InputFile]:
-    """The files of all inputs and of the truth, in the order of their paths.
+    """The files of all inputs, of the references and of the truth, in the order of their paths.
 
     Raises:
         InputError: a path is missing.
     """
     found: list[InputFile] = []
     labels = settings.labels or ("",) * len(settings.input)
-    named = [*zip(labels, settings.paths, strict=False), *(("", truth) for truth in settings.truth)]
+    compared = [*settings.truth, *(path for path in settings.reference if settings.paths or is_result(path))]
+    named = [*zip(labels, settings.paths, strict=False), *(("", path) for path in compared)]
     for label, given in named:
         local = storage.local_path(given)
         for path in (storage.expand if local else storage.expand_remote)(given):
-            if _is_result(path):
+            if is_result(path):
                 # Its manifest names tables that are never changed.
                 text = storage.read_text(storage.join(path, MANIFEST)) or ""
                 found.append(InputFile(storage.join(path, MANIFEST), len(text), 0, _hash(text)))
@@ -50,10 +51,11 @@ def listing(spark: SparkSession, settings: Settings) -> list[InputFile]:
             InputFile(name, 0, 0, label + _files_of_table(spark, name))
             for label, name in zip(labels, settings.input, strict=True)
         ]
+        found += [InputFile(name, 0, 0, _files_of_table(spark, name)) for name in settings.reference if not is_result(name)]
     return sorted(found)
 
 
-def _is_result(path: str) -> bool:
+def is_result(path: str) -> bool:
     """Whether a directory is the output of a finished run, and none of documents one of which is called as a manifest is."""
     return storage.path_is_directory(path) and {MANIFEST, RUNS} <= set(storage.names_in(path) or [])
 

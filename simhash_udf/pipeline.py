@@ -18,13 +18,14 @@ from simhash_udf.core.plan import Sample, SearchPlan, plan_search
 from simhash_udf.settings import Settings
 from simhash_udf.stages.clusters import clusters, count_dropped
 from simhash_udf.stages.components import Discard, Store
-from simhash_udf.stages.decisions import by_source, decisions, in_order, keep_columns, kept
+from simhash_udf.stages.decisions import by_source, decisions, in_order, keep_columns, kept, with_references
 from simhash_udf.stages.documents import beginning, documents, usable_rows
 from simhash_udf.stages.fingerprints import fingerprints
 from simhash_udf.stages.guards import check_expected_pairs, check_ids, check_number_of_pairs, check_removed
 from simhash_udf.stages.nodes import count_pairs_of_nodes, edges, members, nodes, searched_fingerprints
 from simhash_udf.stages.pairs import count_pairs_between, pairs, with_sizes
 from simhash_udf.stages.radius import within_radius
+from simhash_udf.stages.references import near_references
 from simhash_udf.stages.sample import sample
 from simhash_udf.stages.search import search
 from simhash_udf.stages.verification import with_estimated_similarity, with_similarity
@@ -104,8 +105,12 @@ def deduplicate(
     *,
     discard: Discard = discard_nothing,
     finished: Finished = nothing_finished,
+    references: DataFrame | None = None,
 ) -> NearDuplicates:
     """Find the near-duplicates of a corpus and decide which documents stay.
+
+    Args:
+        references: as `near_references` takes them. Documents near one of them are dropped, and the others are compared.
 
     Raises:
         InputError: a column cannot serve, there is no document, or two documents have one id.
@@ -115,6 +120,10 @@ def deduplicate(
     """
     usable = usable_rows(source, settings)
     made = fingerprint_documents(source, settings, store)
+    met, every = None, made
+    if references is not None:
+        met = store("near_references", near_references(made, references, settings, store))
+        made = made.join(met.select("id"), "id", "left_anti")
     found = find_pairs(made, settings, store, on_plan, usable, discard=discard, finished=finished)
     graph = found.graph
     columns = keep_columns(usable, settings.id_column, settings.keep_order)
@@ -131,7 +140,11 @@ def deduplicate(
     clustered = store("clusters", chained)
     verified = (graph.members, graph.edges) if settings.verifies else None
     ordered = in_order(made, clustered, settings.keep_order, columns)
-    decided = store("decisions", decisions(made, *ordered, settings.max_distance, verified))
+    decided = decisions(made, *ordered, settings.max_distance, verified)
+    if met is not None:
+        decided = with_references(decided, met)
+        counts["in_references"] = {row["reference"]: row["count"] for row in met.groupBy("reference").count().collect()}
+    decided = store("decisions", decided)
     sources = None
     if settings.source_column:
         sources = store("sources", by_source(usable, decided, settings.id_column, settings.source_column))
@@ -146,7 +159,7 @@ def deduplicate(
     if graph.unverified is not None:
         counts["failed_verification"] = count_pairs_between(with_sizes(graph.unverified, graph.nodes, "node"))
     staying = store("kept", kept(usable, decided, settings.id_column))
-    return NearDuplicates(made, found.fingerprint_pairs, found.pairs, clustered, decided, staying, found.plan, counts, sources)
+    return NearDuplicates(every, found.fingerprint_pairs, found.pairs, clustered, decided, staying, found.plan, counts, sources)
 
 
 def fingerprint_documents(source: DataFrame, settings: Settings, store: Store) -> DataFrame:

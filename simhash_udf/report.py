@@ -10,12 +10,14 @@ from pyspark.sql import functions as F
 from simhash_udf.core.plan import SearchPlan
 from simhash_udf.errors import IncompleteResult
 from simhash_udf.pipeline import NearDuplicates
+from simhash_udf.stages.decisions import IN_REFERENCE
 from simhash_udf.stages.pairs import histogram
 
 LARGEST_CLUSTERS = 20
 MOST_SOURCES = 20
 _ALONE = ("unique", "no features")
 _STAYING = (*_ALONE, "keeper")
+_WITHOUT_CLUSTER = (*_ALONE, IN_REFERENCE)
 
 
 def fingerprint_figures(fingerprints: DataFrame) -> dict[str, int]:
@@ -64,7 +66,7 @@ def contradictions(fingerprints: DataFrame, clusters: DataFrame, decisions: Data
             ).alias("torn")
         )
     )
-    stays, alone = F.col("reason").isin(*_STAYING), F.col("reason").isin(*_ALONE)
+    stays, alone = F.col("reason").isin(*_STAYING), F.col("reason").isin(*_WITHOUT_CLUSTER)
     unreasoned = (F.col("kept") != stays) | (F.col("cluster").isNull() != alone)
     counted = by_id.agg(F.count_if("uneven"), F.count_if("moved")).first()
     torn = by_cluster.where("torn").count()

@@ -83,6 +83,19 @@ def read_fingerprints(spark: SparkSession, settings: Settings) -> DataFrame:
     return stored.withMetadata("fingerprint", {SETTINGS_KEY: made} if made else {})
 
 
+def read_fingerprints_of_run(spark: SparkSession, path: str) -> DataFrame:
+    """The table `fingerprints` of a finished run, with all its columns.
+
+    Raises:
+        InputError: there is no finished run, it has no such table, or the table is gone.
+    """
+    try:
+        place = table_path(path, "fingerprints")
+    except OutputError as error:
+        raise InputError(f"the input {path!r} cannot be read: {error}") from None
+    return read_files(spark.read.format("parquet").load, [as_literal_glob(place)], "parquet")
+
+
 def read_result_pairs(spark: SparkSession, settings: Settings) -> tuple[DataFrame, int]:
     """The table `pairs` of the finished run that the input names, and the largest distance it was searched for.
 

@@ -281,7 +281,7 @@ class Run:
 def check_output(settings: Settings) -> None:
     """Raise OutputError unless a run may write to its output; the message says why not, and what to do."""
     output = settings.output
-    inputs = [path for given in settings.paths for path in (given, *storage.expand(given))]
+    inputs = [path for given in (*settings.paths, *settings.reference) for path in (given, *storage.expand(given))]
     meeting = storage.overlap(output, inputs)
     if meeting:
         raise OutputError(f"the output {output!r} {meeting}; nothing was written: choose a directory apart from all inputs")

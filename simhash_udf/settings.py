@@ -52,6 +52,11 @@ class Settings:
         (), "What to read, documents or what an earlier job wrote: files, directories or globs.", unit="PATH"
     )
     output: str = _knob("", "Directory to write the result to; it must not exist, unless --if-exists says otherwise.", unit="DIR")
+    reference: tuple[str, ...] = _knob(
+        (),
+        "Drop documents that are near one of these: results, or documents in the form of the input; their own are not listed.",
+        unit="PATH",
+    )
     input_format: str = _knob(
         "auto",
         "Format of the input; auto tells by the ending of the file names; text is a document a file, lines a document a line.",

@@ -61,7 +61,10 @@ TABLES: dict[str, dict[str, tuple[str, str]]] = {
         "cluster": ("id", "its cluster; NULL where nothing is near it"),
         "keeper": ("id", "the document kept of its cluster, itself where it is kept; NULL without a cluster"),
         "distance": ("int", "Hamming distance to the keeper; NULL without a cluster"),
-        "reason": ("string", "unique, no features, keeper, same fingerprint, within distance, or chained"),
+        "reason": ("string", "unique, no features, keeper, same fingerprint, within distance, chained, or in a reference"),
+        "reference": ("string", "the reference that the document is near; NULL of others; only with --reference"),
+        "reference_id": ("string", "id of the nearest document of the reference; only with --reference"),
+        "reference_distance": ("int", "Hamming distance to it; only with --reference"),
     },
     "sources": {
         "source": ("any", "a value of the column that --source-column names"),

@@ -36,6 +36,7 @@ FIRST = {
     "weighting": ("tf", "fingerprints"),
     "within": ("lang", "fingerprints"),
     "max_distance": (3, "fingerprint_pairs"),
+    "reference": (("r",), "fingerprint_pairs"),
     "min_features": (3, "fingerprint_pairs"),
     "verify": ("jaccard", "fingerprint_pairs"),
     "pairs": ("spanning", "fingerprint_pairs"),

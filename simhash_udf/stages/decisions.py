@@ -14,6 +14,7 @@ from simhash_udf.stages.order import order_fields
 from simhash_udf.tables import column
 
 DEFAULT_ORDER = keep_order(Settings.keep)
+IN_REFERENCE = "in a reference"
 
 
 def in_order(
@@ -91,6 +92,20 @@ def decisions(
             reason.alias("reason"),
         )
     )
+
+
+def with_references(decided: DataFrame, met: DataFrame) -> DataFrame:
+    """The table `decisions` with the documents that are near a reference: they are dropped, and are in no cluster.
+
+    Args:
+        decided: the table `decisions` of all other documents.
+        met: from `near_references`.
+    """
+    types = dict(decided.dtypes)
+    nothing = {name: F.lit(None).cast(types[name]) for name in ("cluster", "keeper", "distance")}
+    told = {"kept": F.lit(False), **nothing, "reason": F.lit(IN_REFERENCE)}
+    dropped = met.withColumns(told)
+    return decided.unionByName(dropped, allowMissingColumns=True).select(*decided.columns, *met.columns[1:])
 
 
 def _with_edges(within: DataFrame, members: DataFrame, edges: DataFrame) -> DataFrame:

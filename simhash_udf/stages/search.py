@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 PAIR_SCHEMA = "fingerprint_a BIGINT, fingerprint_b BIGINT, distance INT"
 LARGEST_NEW_SIDE = 1 << 22  # rows that are given to every task: 32 MB
 _STORED_SLICE_ROWS = 1 << 21
+_LEAST_PARTS = 2
 _PAIR_ROWS = 1 << 16
 
 Rows = npt.NDArray[np.uint64]
@@ -105,10 +106,7 @@ def search_new(
         counts = count_of(fresh), count_of(old)
         plan = plan_search(sum(counts), max_distance, new_rows=counts[0], spanning=spanning)
         if not spanning and _is_cheaper_everywhere(*counts, plan):
-            rows = _collected(fresh)
-            # Each task prepares the new side, so there are few.
-            stored_parts = old.coalesce(max(_slices_of(counts[1]), plan.cores))
-            between = stored_parts.mapInArrow(partial(_search_stored, new=rows, max_distance=max_distance), PAIR_SCHEMA)
+            between = _search_everywhere(_collected(fresh), old, counts[1], max_distance)
             return search(fresh, max_distance, plan=plan_search(counts[0], max_distance)).unionAll(between)
         if plan.tasks > 1:
             taken = sample(fresh.unionAll(old), max_distance)
@@ -118,6 +116,37 @@ def search_new(
             plan = plan_search(sum(counts), max_distance, new_rows=counts[0], sample=taken, spanning=spanning)
     _check_plan(plan, max_distance)
     return shuffled(fresh, plan, old).mapInArrow(partial(_search_shares, plan=plan, spanning=spanning), PAIR_SCHEMA)
+
+
+def search_between(left: DataFrame, right: DataFrame, max_distance: int) -> DataFrame:
+    """Every pair within the distance of a fingerprint of one side with one of the other, each once; no others are compared.
+
+    Args:
+        left, right: like `fingerprints` of `search`; no fingerprint is on both sides. They are counted, and the smaller is given
+            to every task where it has at most `LARGEST_NEW_SIDE` rows; else both are shuffled.
+        max_distance: as for `search`.
+
+    Returns, raises:
+        As `search`.
+    """
+    check_distance(max_distance)
+    sides = fingerprint_column(left), fingerprint_column(right)
+    if max_distance == 0:
+        return _no_pairs(left, PAIR_SCHEMA)
+    counts = count_of(sides[0]), count_of(sides[1])
+    small = int(counts[1] < counts[0])
+    if counts[small] > LARGEST_NEW_SIDE:
+        plan = plan_search(sum(counts), max_distance, new_rows=counts[small])
+        shares = shuffled(sides[small], plan, sides[1 - small])
+        return shares.mapInArrow(partial(_search_shares, plan=plan, spanning=False, between=True), PAIR_SCHEMA)
+    return _search_everywhere(_collected(sides[small]), sides[1 - small], counts[1 - small], max_distance)
+
+
+def _search_everywhere(new: Rows, stored: DataFrame, stored_rows: int, max_distance: int) -> DataFrame:
+    """Pairs of a new row with a stored one; the new side is given to every task."""
+    # Each task prepares the new side, so there are few.
+    parts = stored.coalesce(max(_slices_of(stored_rows), _LEAST_PARTS))
+    return parts.mapInArrow(partial(_search_stored, new=new, max_distance=max_distance), PAIR_SCHEMA)
 
 
 def _rows_and_plan(
@@ -161,8 +190,10 @@ def _no_pairs(frame: DataFrame, schema: str) -> DataFrame:
     return frame.sparkSession.createDataFrame([], schema)
 
 
-def _search_shares(batches: Iterator[pa.RecordBatch], *, plan: SearchPlan, spanning: bool) -> Iterator[pa.RecordBatch]:
-    for found in _found(batches, plan, spanning):
+def _search_shares(
+    batches: Iterator[pa.RecordBatch], *, plan: SearchPlan, spanning: bool, between: bool = False
+) -> Iterator[pa.RecordBatch]:
+    for found in _found(batches, plan, spanning, between):
         yield from _in_batches(found)
 
 
@@ -176,7 +207,9 @@ def _count_shares(batches: Iterator[pa.RecordBatch], *, plan: SearchPlan) -> Ite
     yield pa.RecordBatch.from_arrays(columns, ["distance", "pairs"])
 
 
-def _found(batches: Iterator[pa.RecordBatch], plan: SearchPlan, spanning: bool) -> Iterator[Iterable[tuple[Any, Any, Any]]]:
+def _found(
+    batches: Iterator[pa.RecordBatch], plan: SearchPlan, spanning: bool, between: bool = False
+) -> Iterator[Iterable[tuple[Any, Any, Any]]]:
     """Join the shares of each unit of this task, and search one unit after the other."""
     from simhash_udf.core.numbering import Numbering
     from simhash_udf.core.search import BucketSearch
@@ -209,7 +242,7 @@ def _found(batches: Iterator[pa.RecordBatch], plan: SearchPlan, spanning: bool) 
             rows = np.concatenate([new, stored])
             del stored
         del new, old
-        found = engine.pairs(rows, band, plan.shared_bits[band], new_rows, unit - int(first_units[band][bucket]), parts)
+        found = engine.pairs(rows, band, plan.shared_bits[band], new_rows, unit - int(first_units[band][bucket]), parts, between)
         # Whoever takes the pairs holds the rows as long as they are needed.
         del rows
         yield found
