@@ -10,8 +10,9 @@ from pyspark.sql import SparkSession
 
 from simhash_udf.job import log, main
 from simhash_udf.manifest import read_manifest
+from simhash_udf.output import check_output
 from simhash_udf.results import documents_of_truth, read_result_pairs, read_truth
-from simhash_udf.run import Run, check_output
+from simhash_udf.run import Run
 from simhash_udf.settings import Settings
 from simhash_udf.stages.evaluation import as_table, evaluation, pairs_among
 

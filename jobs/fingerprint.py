@@ -8,9 +8,10 @@ from pyspark.sql import SparkSession
 
 from simhash_udf.intake import look_at, take_in
 from simhash_udf.job import describe, log, main
+from simhash_udf.output import check_output
 from simhash_udf.pipeline import fingerprint_documents
 from simhash_udf.report import fingerprint_figures
-from simhash_udf.run import Run, check_output
+from simhash_udf.run import Run
 from simhash_udf.settings import INPUT_KNOBS, Settings
 
 KNOBS = [

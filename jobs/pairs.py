@@ -8,10 +8,11 @@ import sys
 from pyspark.sql import SparkSession
 
 from simhash_udf.job import describe, describe_search, log, main, plan_logger
+from simhash_udf.output import check_output
 from simhash_udf.pipeline import find_pairs, plan_of
 from simhash_udf.report import plan_figures
 from simhash_udf.results import read_fingerprints
-from simhash_udf.run import Run, check_output
+from simhash_udf.run import Run
 from simhash_udf.session import cores_of
 from simhash_udf.settings import Settings
 from simhash_udf.stages.fingerprints import settings_id_of

@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 
 from simhash_udf.intake import look_at, take_in
 from simhash_udf.job import describe, log, main
-from simhash_udf.run import Run, check_output
+from simhash_udf.output import check_output
+from simhash_udf.run import Run
 from simhash_udf.settings import INPUT_KNOBS, Settings
 from simhash_udf.stages.documents import documents
 from simhash_udf.stages.guards import check_ids

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from simhash_udf.tables import TABLES, column
+from simhash_udf.tables import TableOf, column
 
 # Not hashed by Spark, but written as JSON; by name, since not every Spark has them.
 _NOT_HASHED = ("VariantType", "GeometryType", "GeographyType", "CalendarIntervalType")
@@ -60,9 +60,9 @@ def _is_hashed(kind: DataType) -> bool:
     return not isinstance(kind, MapType) and type(kind).__name__ not in _NOT_HASHED
 
 
-def described(name: str, table: DataFrame) -> DataFrame:
+def described(table: DataFrame, columns: TableOf) -> DataFrame:
     """The table with what each of its columns means as its comment, which Parquet files carry in Spark's schema."""
-    for told, (_, comment) in TABLES.get(name, {}).items():
+    for told, (_, comment) in columns.items():
         if told in table.columns:
             table = table.withMetadata(told, {**table.schema[told].metadata, "comment": comment})
     return table

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from simhash_udf.errors import SettingsError
-from simhash_udf.settings import DEDUP_KNOBS, KNOBS, Settings, flag
+from simhash_udf.knob_values import flag
+from simhash_udf.settings import DEDUP_KNOBS, KNOBS, Settings
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -50,11 +51,14 @@ def parse(description: str, knobs: Sequence[str], arguments: Sequence[str] | Non
     given = parser.parse_args(arguments)
     values = read_toml(given.config, knobs) if given.config else {}
     values |= {name: value for name in knobs if (value := getattr(given, name)) is not None}
-    for required in ("input", "output", "truth"):
-        if required in knobs and not values.get(required):
-            parser.error(
-                f"--{required} is missing: give it as a flag, or as the key '{required}' of the file that --config names"
-            )
+    required = [name for name in ("input", "output", "store", "ids", "truth") if name in knobs]
+    if "batch" in knobs:
+        required += ["batch"]
+        for name in ("store", "batch") if not any(map(values.get, ("store", "batch", "store_tables"))) else ("output",):
+            required.remove(name)
+    for name in required:
+        if not values.get(name):
+            parser.error(f"--{name} is missing: give it as a flag, or as the key '{name}' of the file that --config names")
     return Settings(**values), given
 
 

@@ -63,8 +63,8 @@ def look_at(spark: SparkSession, settings: Settings) -> DataFrame:
 
 def _check_apart(rows: DataFrame, settings: Settings) -> None:
     places = sorted({plain_path(file).rpartition("/")[0] for file in rows.inputFiles()})
-    meeting = overlap(settings.output, places)
+    meeting = overlap(settings.destination, places)
     if meeting:
         raise OutputError(
-            f"the output {settings.output!r} {meeting}; nothing was written: choose a directory apart from all inputs"
+            f"the output {settings.destination!r} {meeting}; nothing was written: choose a directory apart from all inputs"
         )

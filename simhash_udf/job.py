@@ -84,7 +84,7 @@ def explain(error: Exception, settings: Settings | None = None) -> tuple[int, st
     unreadable = _UNREADABLE.search(text)
     if unreadable:
         file = next(filter(None, unreadable.groups()))
-        if settings and _lies_in(file, [settings.output]):
+        if settings and _lies_in(file, [settings.destination]):
             return errors.OutputError.exit_code, (
                 f"OutputError: {file}, which this run wrote, is gone or cannot be read; something changed the output: run again"
             )
@@ -137,7 +137,7 @@ def describe(
     lines += [f"  {'settings id':17} {settings_id or 'unknown'}", f"input of {rows:,} rows, with the columns"]
     lines += [f"  {field.name:17} {field.dataType.simpleString()}" for field in frame.schema]
     lines += search
-    lines += [f"tables that would be written to {settings.output}", *(f"  {name}/" for name in tables)]
+    lines += [f"tables that would be written to {settings.destination}", *(f"  {name}/" for name in tables)]
     return without_credentials("\n".join(lines))
 
 

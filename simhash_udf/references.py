@@ -18,12 +18,14 @@ from simhash_udf.sources import read_documents
 from simhash_udf.stages.documents import check_columns, check_no_rejects, documents, rejects, usable_rows
 from simhash_udf.stages.fingerprints import fingerprints, settings_id_of
 from simhash_udf.stages.references import REFERENCE_COLUMNS
+from simhash_udf.store.manifest import is_store
+from simhash_udf.store.views import Store
 
 
 def read_references(spark: SparkSession, settings: Settings, run: Run) -> DataFrame | None:
     """The documents of all references, as `near_references` takes them; None where the settings name no reference.
 
-    A reference that is the result of a run is read as that run wrote it, any other as the input is. Its records must all be
+    A result or a store is read as it was written, any other reference as the input is. Its records must all be
     documents, whatever is to happen to bad ones of the input: of a part of a reference nobody would know what it let pass.
 
     Raises:
@@ -32,9 +34,10 @@ def read_references(spark: SparkSession, settings: Settings, run: Run) -> DataFr
     """
     tables = []
     for at, path in enumerate(settings.reference):
-        if is_result(path):
-            made = read_fingerprints_of_run(spark, path)
-            made_with = settings_id_of(made)
+        if is_result(path) or is_store(path):
+            view = Store(spark, path) if is_store(path) else None
+            made = view.fingerprints() if view else read_fingerprints_of_run(spark, path)
+            made_with = view.manifest.settings_id if view else settings_id_of(made)
             if made_with != settings.fingerprint_id:
                 raise InputError(
                     f"the reference {path!r} has fingerprints of {made_with or 'settings that it does not tell'}, and those of "

@@ -19,13 +19,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -35,13 +34,13 @@ from simhash_udf.checksums import Checked, described
 from simhash_udf.credentials import cleaned
 from simhash_udf.errors import IncompleteResult, OutputError
 from simhash_udf.inputs import InputFile, listing
-from simhash_udf.manifest import MANIFEST, MARKER, REPORT, RUNS, WORK, read_manifest, versions
-from simhash_udf.marker import Marker, is_alive, run_at_work
+from simhash_udf.manifest import MANIFEST, MARKER, REPORT, RUNS, WORK, versions
+from simhash_udf.marker import Marker, run_at_work
+from simhash_udf.output import RUN_ID, check_output, is_own
 from simhash_udf.settings import Settings
-from simhash_udf.tables import SCHEMA_VERSION, TABLES
+from simhash_udf.tables import SCHEMA_VERSION, TABLES, TableOf
 
 INPUTS = "inputs.json"
-_RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 
 
 class Run:
@@ -53,11 +52,13 @@ class Run:
         InputError: an input is not there.
     """
 
+    described: ClassVar[Mapping[str, TableOf]] = TABLES
+
     def __init__(self, spark: SparkSession, settings: Settings, log: Callable[[str], None]) -> None:
         self.spark = spark
         self.settings = settings
         self.id = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ-") + uuid.uuid4().hex[:6]
-        self.output = settings.output
+        self.output = settings.destination
         self.place = f"{RUNS}/{self.id}"
         self.seconds: dict[str, float] = {}
         self.tables: dict[str, dict[str, Any]] = {}
@@ -73,7 +74,7 @@ class Run:
         self._marker = Marker(self.output, self.id)
 
     def __enter__(self) -> Run:
-        check_output(self.settings)
+        self._check_place()
         storage.make_directory(self.output)
         self._marker.write()
         try:
@@ -121,13 +122,12 @@ class Run:
         done = self.finished(name)
         if done is not None:
             return done
-        path = f"{self.place}/{name}" if name in TABLES else f"{self.place}/{WORK}/{name}"
+        path = f"{self.place}/{name}" if self._is_result(name) else f"{self.place}/{WORK}/{name}"
         place = storage.join(self.output, path)
         began = time.monotonic()
-        table = described(name, table)
+        table = described(table, self.described.get(name, {}))
         checked = Checked(table)
-        checked.frame.write.parquet(storage.as_uri(place))
-        written = self.spark.read.schema(table.schema).parquet(storage.as_literal_glob(place))
+        written = self._write(name, checked.frame, place)
         rows = written.count()
         checkpoint = Checkpoint(
             name=name,
@@ -142,6 +142,18 @@ class Run:
         self.seconds[name] = round(time.monotonic() - began, 3)
         self._log(f"{name}: {rows:,} rows in {self.seconds[name]:.1f} s")
         return written
+
+    def _is_result(self, name: str) -> bool:
+        """Whether a table is a result; others are between stages."""
+        return name in self.described
+
+    def _check_place(self) -> None:
+        check_output(self.settings)
+
+    def _write(self, name: str, table: DataFrame, place: str) -> DataFrame:
+        """Write a table to its place, and give it as it is read from there."""
+        table.write.parquet(storage.as_uri(place))
+        return self.spark.read.schema(table.schema).parquet(storage.as_literal_glob(place))
 
     def finished(self, name: str) -> DataFrame | None:
         """A table that an earlier run wrote of the same inputs by the same settings, where this one resumes; else None."""
@@ -160,14 +172,14 @@ class Run:
     def _take(self, checkpoint: Checkpoint) -> None:
         checkpoints.write(self.output, self.place, checkpoint)
         self._written[checkpoint.name] = checkpoint.path
-        if checkpoint.name in TABLES:
+        if self._is_result(checkpoint.name):
             told = {"path": checkpoint.path, "rows": checkpoint.rows, "checksum": checkpoint.checksum}
             self.tables[checkpoint.name] = {**told, "schema": checkpoint.schema}
 
     def discard(self, name: str) -> None:
         """Remove a table between stages; it need not wait for the end of the run. What an earlier run wrote stays until then."""
         path = self._written.pop(name, None)
-        if path is not None and name not in TABLES:
+        if path is not None and not self._is_result(name):
             checkpoints.remove(self.output, self.place, name)
             if path.startswith(f"{self.place}/"):
                 self._remove(path)
@@ -188,22 +200,7 @@ class Run:
             OutputError: another run has taken over the output; nothing is published.
             IncompleteResult: a table is gone, or an input changed; nothing is published.
         """
-        for name, table in self.tables.items():
-            if storage.names_in(storage.join(self.output, table["path"])) is None:
-                # That is how a run that took over and has published leaves it.
-                self._check_at_work()
-                raise IncompleteResult(f"the table {name!r} is gone from {table['path']!r}; something else wrote to the output")
-        if listing(self.spark, self.settings) != self._inputs:
-            raise IncompleteResult(
-                "an input changed while the job read it, so that its tables may be of different inputs; run again on files that "
-                "stay as they are"
-            )
-        report = {
-            "run": self.id,
-            **report,
-            **({"reused": self.reused} if self.reused else {}),
-            "seconds": {**self.seconds, "whole run": round(time.time() - self._started, 3)},
-        }
+        self._check_whole()
         manifest = {
             "format": SCHEMA_VERSION,
             "run": self.id,
@@ -219,16 +216,38 @@ class Run:
             },
             "report": f"{self.place}/{REPORT}",
         }
-        place = storage.join(self.output, self.place)
-        storage.make_directory(place)
-        self._write_json(storage.join(place, INPUTS), [file._asdict() for file in self._inputs])
-        self._write_json(storage.join(place, REPORT), report)
+        self._write_beside(report)
         self._check_at_work()
         self._write_json(storage.join(self.output, MANIFEST), manifest)
         # From here on the result is complete: an error in what follows must not remove it.
         self._published = True
         if self.settings.if_exists != "fail":
             self._remove_others()
+
+    def _check_whole(self) -> None:
+        for name, table in self.tables.items():
+            if storage.names_in(storage.join(self.output, table["path"])) is None:
+                # That is how a run that took over and has published leaves it.
+                self._check_at_work()
+                raise IncompleteResult(f"the table {name!r} is gone from {table['path']!r}; something else wrote to the output")
+        if listing(self.spark, self.settings) != self._inputs:
+            raise IncompleteResult(
+                "an input changed while the job read it, so that its tables may be of different inputs; run again on files that "
+                "stay as they are"
+            )
+
+    def _write_beside(self, report: dict[str, Any]) -> None:
+        """Write the listing of the inputs, and the report with what it says of every run."""
+        report = {
+            "run": self.id,
+            **report,
+            **({"reused": self.reused} if self.reused else {}),
+            "seconds": {**self.seconds, "whole run": round(time.time() - self._started, 3)},
+        }
+        place = storage.join(self.output, self.place)
+        storage.make_directory(place)
+        self._write_json(storage.join(place, INPUTS), [file._asdict() for file in self._inputs])
+        self._write_json(storage.join(place, REPORT), report)
 
     def _write_json(self, path: str, content: Any) -> None:
         storage.write_text(path, json.dumps(cleaned(content), indent=2, default=str) + "\n")
@@ -247,7 +266,7 @@ class Run:
         used = {table["path"] for table in self.tables.values()}
         staying = {self.id, run_at_work(self.output)}
         for run in storage.names_in(storage.join(self.output, RUNS)) or []:
-            if not _RUN_ID.fullmatch(run) or run in staying:
+            if not RUN_ID.fullmatch(run) or run in staying:
                 continue
             place = f"{RUNS}/{run}"
             if not any(path.startswith(f"{place}/") for path in used):
@@ -257,7 +276,7 @@ class Run:
                 if f"{place}/{name}" not in used:
                     self._remove(f"{place}/{name}")
         for name in storage.names_in(self.output) or []:
-            if name not in (MANIFEST, MARKER, RUNS) and _is_own(name):
+            if name not in (MANIFEST, MARKER, RUNS) and is_own(name):
                 self._remove(name)
 
     def _remove_unfinished(self) -> None:
@@ -276,44 +295,3 @@ class Run:
         except OSError as error:
             # The result, or the error that ended the run, is what matters.
             self._log(f"{place} could not be removed ({error}); remove it by hand")
-
-
-def check_output(settings: Settings) -> None:
-    """Raise OutputError unless a run may write to its output; the message says why not, and what to do."""
-    output = settings.output
-    inputs = [path for given in (*settings.paths, *settings.reference) for path in (given, *storage.expand(given))]
-    meeting = storage.overlap(output, inputs)
-    if meeting:
-        raise OutputError(f"the output {output!r} {meeting}; nothing was written: choose a directory apart from all inputs")
-    names = storage.names_in(output)
-    if not names:
-        return
-    runs = (storage.names_in(storage.join(output, RUNS)) or []) if RUNS in names else []
-    foreign = [name for name in names if not _is_own(name)]
-    foreign += [f"{RUNS}/{name}" for name in runs if not _RUN_ID.fullmatch(name)]
-    if foreign:
-        raise OutputError(
-            f"the output {output!r} exists and holds what no run of ours wrote, such as {foreign[0]!r}; it is left as it is: "
-            "choose another directory"
-        )
-    if MANIFEST in names:
-        # Whatever else is called so must not be overwritten.
-        read_manifest(output)
-    at_work = run_at_work(output)
-    if at_work and is_alive(output):
-        raise OutputError(
-            f"in the output {output!r} the run {at_work!r} is at work; one run at a time may write to an output: wait for its "
-            "end, or choose another directory"
-        )
-    if settings.if_exists != "fail":
-        return
-    state = "holds a finished result" if MANIFEST in names else "was left by a run that did not finish"
-    raise OutputError(
-        f"the output {output!r} {state}; choose another directory, or say --if-exists replace, or --if-exists resume to go on "
-        "from the stages that are whole and of the same inputs and settings"
-    )
-
-
-def _is_own(name: str) -> bool:
-    """Whether a run writes a file or directory of this name into its output, if only for a moment."""
-    return (storage.name_of_unfinished(name) or name) in (MANIFEST, MARKER, RUNS)

@@ -15,19 +15,27 @@ from simhash_udf.core.fingerprint import (
     DEFAULT_NGRAM,
     DEFAULT_UNIT,
     DEFAULT_WEIGHTING,
-    LARGEST_NGRAM,
     UNITS,
     check_text_settings,
 )
 from simhash_udf.core.similarity import MEASURES
 from simhash_udf.errors import SettingsError
-from simhash_udf.knob_values import check_encoding, check_max_distance, keep_order, smaller_distances
+from simhash_udf.knob_values import (
+    RANGES,
+    check_combinations,
+    check_encoding,
+    check_max_distance,
+    check_range,
+    check_store,
+    flag,
+    keep_order,
+    smaller_distances,
+)
 
 FINGERPRINT_VERSION = 1
 FINGERPRINTS = ("simhash", "minhash")
 FINGERPRINT_FORMATS = ("auto", "number", "hex")
 INPUT_FORMATS = ("auto", "parquet", "orc", "jsonl", "csv", "tsv", "text", "lines", "warc", "table")
-MOST_BYTES = 1 << 29  # of a text; what Spark and Arrow hold in one value is 2 GiB, and a record is up to twice its text
 LABEL_COLUMN = "source"
 # Columns that a keep rule may name beside those of the input, and which it means where the input has such too.
 OWN_KEEP_COLUMNS = ("length", "features", "id")
@@ -52,6 +60,20 @@ class Settings:
         (), "What to read, documents or what an earlier job wrote: files, directories or globs.", unit="PATH"
     )
     output: str = _knob("", "Directory to write the result to; it must not exist, unless --if-exists says otherwise.", unit="DIR")
+    store: str = _knob(
+        "", "In place of --output, a store of fingerprints to compare the input with and to add it to, as --batch.", unit="DIR"
+    )
+    batch: str = _knob("", "Name of the input in the store; that of a batch that is there already changes nothing.", unit="NAME")
+    old: str = _knob(
+        "never-dropped",
+        "Documents that a store has kept: never-dropped, or dropped by the keep rule where a new one comes before them.",
+        ("never-dropped", "by-keep-rule"),
+    )
+    store_tables: str = _knob(
+        "",
+        "Begin of the names of catalog tables, such as lake.dedup_, to hold a new store in place of its directory.",
+        unit="NAME",
+    )
     reference: tuple[str, ...] = _knob(
         (),
         "Drop documents that are near one of these: results, or documents in the form of the input; their own are not listed.",
@@ -158,12 +180,17 @@ class Settings:
         "there of the same inputs and settings; a run that resumes and fails leaves its own.",
         ("fail", "replace", "resume"),
     )
-
     fingerprint_format: str = _knob(
         "auto",
         "Stored fingerprints that are strings: number, hex, or auto, which tells by the strings where it can be told.",
         FINGERPRINT_FORMATS,
         dedup=False,
+    )
+    ids: tuple[str, ...] = _knob(
+        (), "Ids to forget: files with one a line, or Parquet with --id-column.", unit="PATH", dedup=False
+    )
+    keep_versions: int = _knob(
+        0, "Remove versions of the store but the newest N, with what nothing else needs; 0 keeps all.", unit="N", dedup=False
     )
     truth: tuple[str, ...] = _knob(
         (), "Parquet with the true pairs: id_a, id_b, and maybe their similarity.", unit="PATH", dedup=False
@@ -199,35 +226,9 @@ class Settings:
         check_text_settings(self.unit, self.ngram, self.weighting)
         check_max_distance(self.max_distance)
         keep_order(self.keep)
-        for name, least, most in (
-            ("max_pairs", 0, None),
-            ("min_features", 0, None),
-            ("verify_ngram", 1, LARGEST_NGRAM),
-            ("max_radius", 0, 64),
-            ("max_document_bytes", 16, MOST_BYTES),
-            ("max_rejected", 0, 1),
-            ("min_similarity", 0, 1),
-            ("max_removed", 0, 1),
-            ("recall_similarity", 0, 1),
-            ("precision_similarity", 0, 1),
-        ):
-            value = getattr(self, name)
-            if not value >= least or (most is not None and value > most):
-                wanted = f"{least} or more" if most is None else f"from {least} to {most}"
-                raise SettingsError(f"{flag(name)} is {value}; it must be {wanted}")
-        if self.fingerprint == "minhash" and self.features_column:
-            raise SettingsError("fingerprint is 'minhash', which knows no weights; with features-column it must be simhash")
-        if self.fingerprint == "minhash" and self.weighting != "binary":
-            raise SettingsError(
-                f"weighting is {self.weighting!r}; with fingerprint minhash, which knows no weights, it must be binary"
-            )
-        if self.verifies and self.features_column:
-            raise SettingsError(f"verify is {self.verify!r}, which compares texts; with features-column it must be none")
-        if self.recall_similarity < self.precision_similarity:
-            raise SettingsError(
-                f"recall-similarity is {self.recall_similarity} and precision-similarity {self.precision_similarity}; it must be "
-                "at least as much, since what must be found is what may be found"
-            )
+        for name in RANGES:
+            check_range(name, getattr(self, name))
+        check_combinations(self)
         smaller_distances(self.also_at, self.max_distance)
         object.__setattr__(self, "encoding", check_encoding(self.encoding))
         if self.labels and len(self.labels) != len(self.input):
@@ -236,6 +237,7 @@ class Settings:
             )
         if self.labels and not self.source_column:
             object.__setattr__(self, "source_column", LABEL_COLUMN)
+        check_store(self)
         if self.make_ids != "none" and self.duplicate_ids != "fail":
             raise SettingsError("make-ids makes no id twice; with it duplicate-ids must be fail")
 
@@ -247,6 +249,11 @@ class Settings:
         if self.fingerprint == "minhash":
             return f"minhash64-v{FINGERPRINT_VERSION}/{self.unit}/{self.ngram}"
         return f"simhash64-v{FINGERPRINT_VERSION}/{self.unit}/{self.ngram}/{self.weighting}"
+
+    @property
+    def destination(self) -> str:
+        """The directory that a run writes to."""
+        return self.store or self.output
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -311,8 +318,3 @@ INPUT_KNOBS = [
     "max_document_bytes",
 ]  # fmt: skip
 DEDUP_KNOBS = [name for name, knob in KNOBS.items() if knob.metadata["dedup"]]
-
-
-def flag(name: str) -> str:
-    """The name of a knob as flags and TOML keys write it."""
-    return name.replace("_", "-")

@@ -10,7 +10,10 @@ from pyspark.sql import functions as F
 
 SCHEMA_VERSION = 1
 
-TABLES: dict[str, dict[str, tuple[str, str]]] = {
+# The columns of a table: of each its type and what it means.
+TableOf = dict[str, tuple[str, str]]
+
+TABLES: dict[str, TableOf] = {
     "rejects": {
         "file": ("string", "file that the record came from; NULL where it is not known"),
         "position": ("bigint", "its line in a file of lines, or else its number in the file, from 1; NULL where it is not known"),

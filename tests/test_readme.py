@@ -10,9 +10,13 @@ import pytest
 
 from simhash_udf.command_line import parse
 from simhash_udf.manifest import read_report
+from simhash_udf.store.views import Store
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+JOBS_OF_THE_README = ("dedup", "fingerprint", "pairs", "truth", "evaluate", "dedup", "forget", "compact")
+FUNCTIONS = {"truth": "find_truth", "forget": "forget_documents", "compact": "compact_store"}
 
 
 def commands():
@@ -26,7 +30,9 @@ def test_the_python_at_the_prompt_gives_what_the_readme_shows():
     assert doctest.testfile(str(ROOT / "README.md"), module_relative=False).failed == 0
 
 
-@pytest.mark.parametrize("page", ["README.md", "DESIGN.md", "CONTRIBUTING.md", "docs/quality.md", "docs/scale.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "DESIGN.md", "CONTRIBUTING.md", "docs/quality.md", "docs/scale.md", "docs/store.md"]
+)
 def test_the_pages_that_a_page_links_to_are_there(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     linked = [target for target in re.findall(r"\]\(([^)#]+)", text) if "://" not in target]
@@ -59,16 +65,18 @@ def test_the_local_commands_of_the_readme_run_as_they_stand(spark, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     with gzip.open(tmp_path / "my.jsonl.gz", "wt") as file:
         file.writelines(json.dumps({"id": i, "text": "the same few words"}) + "\n" for i in range(3))
+    (tmp_path / "ids.txt").write_text("1\n")
     local = [line for line in commands() if line.startswith(".venv/bin/python jobs/")]
-    assert [re.search(r"jobs/(\w+)", line)[1] for line in local] == ["dedup", "fingerprint", "pairs", "truth", "evaluate"]
+    assert [re.search(r"jobs/(\w+)", line)[1] for line in local] == [*JOBS_OF_THE_README]
     # In the session of the tests, since starting Spark for each is most of their time.
-    run = {"dedup": "dedup", "fingerprint": "fingerprint", "pairs": "pairs", "truth": "find_truth", "evaluate": "evaluate"}
-    for line, (name, function) in zip(local, run.items(), strict=True):
+    for line, name in zip(local, JOBS_OF_THE_README, strict=True):
         job = job_of(name)
+        function = FUNCTIONS.get(name, name)
         settings, given = parse("", job.KNOBS, shlex.split(line)[2:])
         getattr(job, function)(spark, settings, given.dry_run)
     assert read_report(str(tmp_path / "result"))["kept"] == 1
     assert read_report(str(tmp_path / "pairs-8"))["pairs_by_distance"] == {"0": 3}
+    assert {row["id"] for row in Store(spark, str(tmp_path / "store")).fingerprints().collect()} == {0, 2}
     assert read_report(str(tmp_path / "quality"))["quality"][-1]["f1"] == 1.0
 
 

@@ -42,6 +42,13 @@ FIRST = {
     "pairs": ("spanning", "fingerprint_pairs"),
     "max_radius": (9, "clusters"),
     "keep": ("id desc", "decisions"),
+    # Nothing: a store resumes no run.
+    "store": ("s", None),
+    "batch": ("b", None),
+    "old": ("by-keep-rule", None),
+    "store_tables": ("t", None),
+    "ids": (("i",), None),
+    "keep_versions": (1, None),
     # Nothing, for as long as others have their defaults.
     "min_similarity": (0.5, None),
     "verify_unit": ("char", None),
@@ -213,7 +220,7 @@ def test_a_run_killed_at_any_stage_is_made_good_by_the_next(spark, tmp_path, cle
         with pytest.raises(Killed):
             dedup(spark, Settings(input=given, output=str(output)), False)
     at_work = marker.run_at_work(str(output))
-    monkeypatch.setattr("simhash_udf.run.is_alive", lambda output: False)
+    monkeypatch.setattr("simhash_udf.output.is_alive", lambda output: False)
     with pytest.raises(OutputError, match="was left by a run that did not finish"):
         dedup(spark, Settings(input=given, output=str(output)), False)
     dedup(spark, Settings(input=given, output=str(output), if_exists=if_exists), False)

@@ -162,7 +162,7 @@ def begin(spark, output, value, if_exists="replace"):
 @pytest.fixture
 def killed(monkeypatch):
     """All runs that a marker names are taken to have been killed."""
-    monkeypatch.setattr("simhash_udf.run.is_alive", lambda output: False)
+    monkeypatch.setattr("simhash_udf.output.is_alive", lambda output: False)
 
 
 def end(run, error=None):

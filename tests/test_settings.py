@@ -5,7 +5,8 @@ import pytest
 
 from simhash_udf.command_line import parse, toml_template
 from simhash_udf.errors import SettingsError
-from simhash_udf.settings import DEDUP_KNOBS, Settings, flag
+from simhash_udf.knob_values import flag
+from simhash_udf.settings import DEDUP_KNOBS, Settings
 
 KNOBS = DEDUP_KNOBS
 TEMPLATE = Path(__file__).parent.parent / "conf" / "dedup.toml"

@@ -34,11 +34,21 @@ def in_order(
     clustered = fingerprints.join(clusters.select("id", "cluster"), "id", "inner")
     if columns is not None:
         clustered = clustered.join(columns, "id", "inner")
+    return clustered, order_of(clustered, order)
+
+
+def order_of(documents: DataFrame, order: Sequence[tuple[str, bool]]) -> Column:
+    """The struct by which the document to be kept is the smallest; its last fields are `id` and `fingerprint`.
+
+    Args:
+        documents: with the columns of the table `fingerprints`, and those of `keep_columns`.
+        order: as for `in_order`.
+    """
     fields: list[Column] = []
     for at, (name, descending) in enumerate(order):
         held = name if name in OWN_KEEP_COLUMNS else _held_as(at)
-        fields += order_fields(F.col(held), clustered.schema[held].dataType, descending=descending)
-    return clustered, F.struct(*(field.alias(f"field_{at}") for at, field in enumerate(fields)), "id", "fingerprint")
+        fields += order_fields(F.col(held), documents.schema[held].dataType, descending=descending)
+    return F.struct(*(field.alias(f"field_{at}") for at, field in enumerate(fields)), "id", "fingerprint")
 
 
 def decisions(

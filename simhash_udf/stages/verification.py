@@ -111,11 +111,15 @@ def with_estimated_similarity(edges: DataFrame, nodes: DataFrame) -> DataFrame:
         nodes: `node` BIGINT, `sketch` ARRAY<BIGINT>, each node once.
     """
     a, b = (nodes.select(F.col("node").alias(f"node_{end}"), F.col("sketch").alias(f"sketch_{end}")) for end in "ab")
-    words = [F.bit_count(F.col("sketch_a")[word].bitwiseXOR(F.col("sketch_b")[word])) for word in range(SKETCH_WORDS)]
-    differing = reduce(Column.__add__, words)
-    similarity = F.greatest(F.lit(0.0), 1 - 2 * differing / F.lit(float(SKETCH_BITS)))
     joined = edges.join(a, "node_a", "inner").join(b, "node_b", "inner")
-    return joined.select("node_a", "node_b", "distance", similarity.alias("similarity"))
+    return joined.select("node_a", "node_b", "distance", estimated_similarity("sketch_a", "sketch_b").alias("similarity"))
+
+
+def estimated_similarity(sketch_a: str, sketch_b: str) -> Column:
+    """The similarity that two columns of sketches tell, DOUBLE from 0 to 1."""
+    words = [F.bit_count(F.col(sketch_a)[word].bitwiseXOR(F.col(sketch_b)[word])) for word in range(SKETCH_WORDS)]
+    differing = reduce(Column.__add__, words)
+    return F.greatest(F.lit(0.0), 1 - 2 * differing / F.lit(float(SKETCH_BITS)))
 
 
 def to_sets(batches: Iterator[pa.RecordBatch], *, unit: str, ngram: int) -> Iterator[pa.RecordBatch]:
