@@ -1,3 +1,4 @@
+import ast
 import doctest
 import gzip
 import importlib.util
@@ -86,3 +87,24 @@ def test_the_tables_of_the_readme_are_those_of_the_code():
     for table, columns in TABLES.items():
         row = next(line for line in README.splitlines() if line.startswith(f"| `{table}` |"))
         assert all(f"`{column}`" in row for column in columns)
+
+
+def schedules():
+    """The commands of the schedules, with a day in place of what the scheduler fills in."""
+    lines = re.findall(r"&& (\.venv/bin/python jobs/.*?)(?: >> .*)?$", (ROOT / "docs" / "store.md").read_text(), re.MULTILINE)
+    dag = ast.parse((ROOT / "docs" / "airflow_dag.py").read_text(encoding="utf-8"))
+    calls = [node for node in ast.walk(dag) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "BashOperator"]
+    ends = [keyword.value.right.value for call in calls for keyword in call.keywords if keyword.arg == "bash_command"]
+    days = (r"\$\(date \+\\%F\)", r"\{\{ ds \}\}")
+    return [re.sub("|".join(days), "2026-12-01", line) for line in [*lines, *(f".venv/bin/python jobs/{end}" for end in ends)]]
+
+
+@pytest.mark.parametrize("line", schedules())
+def test_the_schedules_name_jobs_and_flags_that_exist(line, tmp_path, monkeypatch):
+    assert len(schedules()) == 4
+    monkeypatch.chdir(ROOT)
+    words = shlex.split(line)
+    settings, _ = parse("", job_of(Path(words[1]).stem).KNOBS, words[2:])
+    assert settings.store == "store"
+    assert settings.batch in ("", "2026-12-01")
+    assert settings.keep_versions in (0, 7)
